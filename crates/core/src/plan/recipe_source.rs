@@ -5,8 +5,10 @@ use super::complaint::{Complaint, Complaints, quoted};
 use super::recipe::{self, RECIPE, Recipe};
 use super::table::{Field, Reader, Table};
 use super::value::path;
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
@@ -48,8 +50,9 @@ fn text_of(field: &Field, folder: &Path) -> Option<String> {
         field.refuse(&format!("is the recipe {}, which cannot be read: {why}", quoted(&place)), remedy)
     };
     let mut bytes = Vec::new();
-    // A pipe or a device could be read for ever.
-    let opened = File::open(&place).and_then(|file| Ok((file.metadata()?.is_file(), file)));
+    // A pipe or a device could be waited for and read for ever.
+    let opened = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&place);
+    let opened = opened.and_then(|file| Ok((file.metadata()?.is_file(), file)));
     match opened.and_then(|(is_file, file)| if is_file { file.take(LONGEST).read_to_end(&mut bytes) } else { Ok(0) }) {
         Err(error) => unreadable(error.to_string()),
         Ok(_) if bytes.is_empty() => unreadable("it is no file with text in it".into()),
@@ -90,5 +93,60 @@ fn each_file(text: &str, complaints: &Complaints, mut found: impl FnMut(&Field))
         if let Some(field) = field.filter(|field| field.value.as_str().is_some_and(is_path)) {
             found(&field);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::example::{catalogue, with};
+    use crate::plan::{Entry, Plan, from_toml};
+
+    const RECIPE_TEXT: &str = "name = 'mine'\nabout = \"it's\"\nsetting = { keys = { kind = 'count', default = 3, at_least = 2, \
+        about = 'x' } }\n[[phase]]\nname = 'p'\nabout = 'x'\nstarts = 'warm'\nrun = 'true'\n";
+
+    fn read_in(folder: &Path, text: &str) -> Result<Plan, Vec<Complaint>> {
+        let mut catalogue = catalogue();
+        let entry = Entry { name: RECIPE, settings: &[], ..catalogue.workloads[0].clone() };
+        catalogue.workloads.push(entry);
+        from_toml(text, "a.toml", folder, &catalogue)
+    }
+
+    #[test]
+    fn the_text_of_a_recipe_is_part_of_the_plan_wherever_its_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mine.toml"), RECIPE_TEXT).unwrap();
+        let text = with(
+            "BT",
+            "[[work]]\nname = 'a'\nworkload = \"./mine.toml\"\nkeys = 5\n[[work]]\nworkload = 'tree'\n[[work]]\nworkload = 'mine.toml'",
+        );
+        let near = read_in(folder.path(), &text).unwrap();
+        assert_eq!(near.works.iter().map(|work| work.name.as_str()).collect::<Vec<_>>(), ["a", "tree", "mine"]);
+        assert_eq!(near.works[0].workload.name, RECIPE);
+        assert_eq!(near.works[0].workload.settings.text(RECIPE), Some(RECIPE_TEXT));
+        let keys = |at: usize| near.works[at].workload.settings.number("keys");
+        assert_eq!((keys(0), keys(2)), (Some(5), Some(3)));
+        assert_eq!(
+            recipe_files(&text, folder.path()),
+            [folder.path().join("mine.toml"), folder.path().join("./mine.toml")]
+        );
+        // A machine without the file reads the same.
+        let sent = inlined(&text, folder.path()).unwrap();
+        assert_eq!(read_in(Path::new("/nowhere"), &sent).unwrap(), near);
+        assert!(read_in(Path::new("/nowhere"), &text).unwrap_err()[0].message.contains("cannot be read"));
+        assert!(inlined(&text, Path::new("/nowhere")).is_err());
+    }
+
+    #[test]
+    fn complaints_of_a_recipe_are_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("bad.toml"), "name = 'x'\nabout = 3\n").unwrap();
+        let text = with("BT", "sed = 1\n[[work]]\nworkload = './bad.toml'");
+        let complaints = read_in(folder.path(), &text).unwrap_err();
+        let places: Vec<&str> =
+            complaints.iter().map(|one| one.source.as_ref().map_or("plan", |source| source.file.as_str())).collect();
+        assert_eq!(places, ["plan", "./bad.toml", "./bad.toml"]);
+        let shown = crate::plan::render(&text, "a.toml", &complaints, false);
+        assert!(shown.contains("--> a.toml:3:1") && shown.contains("--> ./bad.toml:2:9"), "{shown}");
     }
 }

@@ -92,13 +92,13 @@ fn source(path: &Path, file: &Metadata) -> Source {
 /// plan, which that machine refuses.
 pub(crate) fn unchecked(path: &Path) -> Result<(Plan, Source)> {
     let (text, mut source) = text_of(path)?;
+    let whole = inlined(&text, path)?;
     for recipe in plan::recipe_files(&text, &folder_of(path)?) {
         if let (_, foreign @ Source::Foreign(_)) = text_of(&recipe)? {
             source = foreign;
         }
     }
-    let text = inlined(&text, path)?;
-    Ok((works_of(&text), source))
+    Ok((works_of(&whole), source))
 }
 
 /// The plan of a file, with the texts of its recipes in it.

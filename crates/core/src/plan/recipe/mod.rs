@@ -166,12 +166,22 @@ pub enum FigureSource {
 impl Recipe {
     /// Its settings that are out of range, each with what is wrong and what to give.
     pub fn out_of_range(&self, settings: &Settings) -> Vec<(&'static str, String, String)> {
-        self.ranges.iter().filter_map(|range| range.complaint(settings)).collect()
+        let each = self.phases.iter().filter_map(|phase| phase.each);
+        let repeated = each.filter_map(|setting| {
+            let numbers = settings.0.get(setting)?.as_array()?;
+            let twice = numbers.iter().enumerate().find(|(at, number)| numbers[..*at].contains(number))?.1;
+            let remedy = "give each number once: there is a phase for each";
+            Some((setting, format!("`{setting}` has {twice} twice"), remedy.to_string()))
+        });
+        self.ranges.iter().filter_map(|range| range.complaint(settings)).chain(repeated).collect()
     }
 
     /// The settings, and the defaults of those that are not given.
     fn with_defaults(&self, settings: &Settings) -> Settings {
-        let value = |row: &Setting| settings.0.get(row.name).cloned().or_else(|| row.default_value());
+        // A journal may say anything, and only lists may make many words of one.
+        let is_list = |row: &Setting| matches!(row.kind, SettingKind::Counts | SettingKind::Texts);
+        let given = |row: &Setting| settings.0.get(row.name).filter(|value| value.is_array() == is_list(row)).cloned();
+        let value = |row: &Setting| given(row).or_else(|| row.default_value());
         Settings(self.settings.iter().filter_map(|row| Some((row.name.to_string(), value(row)?))).collect())
     }
 

@@ -382,6 +382,7 @@ mod tests {
         ("setting = { a = { kind = 'count', default = 3, at_least = 4, about = 'x' } }", "", &[(3, "`a` is 3")]),
         ("setting = { a = { kind = 'text', at_most = 4, about = 'x' } }", "", &[(3, "settings of whole numbers")]),
         ("setting = { a = { kind = 'choice', about = 'x' } }", "", &[(3, "has no `choices`")]),
+        ("words = { a = ['x'] }\nversions = [['v']]\nenvironment = ['B={a}{a}']", "", &[(5, "two lists in one word")]),
         ("words = { dir = ['x'], a = ['{a}'] }", "", &[(3, "the name `dir` is taken"), (3, "names `a`")]),
         ("", "[[file]]\npath = '../a'\ntext = 'x'", &[(9, "leads out of the target's folder")]),
         ("", "[[file]]\npath = '/etc/passwd'\nsize = 1", &[(9, "leads out of the target's folder")]),

@@ -29,6 +29,13 @@ impl Scope<'_> {
         NAMED.contains(&name) || self.lists.contains(&name) || self.settings.iter().any(|row| row.name == name)
     }
 
+    /// By itself, and not the one number of `each`.
+    fn is_list(&self, name: &str) -> bool {
+        let kind = self.settings.iter().find(|row| row.name == name).map(|row| row.kind);
+        let is_of_lists = matches!(kind, Some(SettingKind::Counts | SettingKind::Texts));
+        self.lists.contains(&name) || is_of_lists && self.each != Some(name)
+    }
+
     fn is_number(&self, name: &str) -> bool {
         let kind = self.settings.iter().find(|row| row.name == name).map(|row| row.kind);
         let is_of_numbers =
@@ -69,6 +76,9 @@ impl Scope<'_> {
         match Word::parse(text) {
             Ok(word) => {
                 self.check(field, word.names(), word.numbers());
+                if word.names().filter(|name| self.is_list(name)).count() > 1 {
+                    field.refuse::<()>("has two lists in one word", "put each into a word of its own");
+                }
                 Some(word)
             }
             Err(why) => field.refuse(&why, "write a setting as `{name}`, and a brace itself as `{{` or `}}`"),
