@@ -60,7 +60,7 @@ pub static ALL: &[&dyn Workload] = &[
     &databases::pgbench::Pgbench,
     &recipe::GIVEN,
     &respond::Respond,
-    &databases::rocksdb::Rocksdb,
+    &recipe::ROCKSDB,
     &small_files::SmallFiles,
     &trees::snapshots::Snapshots,
     &databases::sqlite::Sqlite,

@@ -6,6 +6,5 @@ pub(crate) mod duckdb;
 mod mariadb;
 pub(crate) mod pgbench;
 mod postgres;
-pub(crate) mod rocksdb;
 pub(crate) mod sqlite;
 pub(crate) mod sysbench;

@@ -1,4 +1,4 @@
-//! Works that recipes describe: those of users, whose text a plan carries, and those of ours, which lie beside this file.
+//! Works that recipes describe: those of users, whose text a plan carries, and those of ours, which lie in `recipes`.
 //!
 //! `figure` reads what their programs print, `play` runs them.
 
@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 
 /// The recipe that a plan names.
 pub(super) static GIVEN: RecipeWork = RecipeWork { text: None, described: OnceLock::new() };
+pub(super) static ROCKSDB: RecipeWork = RecipeWork::of(include_str!("../recipes/rocksdb.toml"));
 
 pub(crate) struct RecipeWork {
     /// None where the text is in the settings.
@@ -34,6 +35,10 @@ const TEXT: &[Setting] = &[Setting {
 }];
 
 impl RecipeWork {
+    const fn of(text: &'static str) -> RecipeWork {
+        RecipeWork { text: Some(text), described: OnceLock::new() }
+    }
+
     fn recipe(&self, settings: &Settings) -> Option<&'static Recipe> {
         recipe::kept(self.text.or(settings.text(RECIPE))?, "").ok()
     }
@@ -200,6 +205,7 @@ fn program(recipe: &Recipe, command: &Command, values: &Values, memory: &Path, d
 mod tests {
     use super::*;
     use crate::workload::find;
+    use pickfs_core::plan::recipe::kept;
     use serde_json::json;
 
     const TEXT: &str = "name = 'mine'\nabout = 'x'\njudged = 'mean'\nseconds = 'keys / 10'\nneeds = { a = 'b' }\n\
@@ -236,6 +242,25 @@ mod tests {
         assert_eq!(shown, ["server: a -p{port}", "ready: a {dir}", "run: c 7 82", "run: {dir}/d", "run: /e"]);
     }
 
+    /// As db_bench 7.8.3 prints it.
+    const OF_DB_BENCH: &str = "Keys:       16 bytes each (+ 0 bytes user-defined timestamp)\nCompression: Snappy\n\
+        DB path: [/tmp/t1/db]\nfillrandom   :      10.215 micros/op 97684 ops/sec 0.020 seconds 2000 operations;   38.8 MB/s\n\
+        readrandom   :       2.764 micros/op 359582 ops/sec 0.006 seconds 2000 operations;   95.3 MB/s (1336 of 2000 found)\n";
+
+    #[test]
+    fn the_recipe_of_rocksdb_reads_what_its_program_prints() {
+        let recipe = kept(ROCKSDB.text.unwrap(), "").unwrap();
+        let values = |keys: u64| before_cell(recipe, &Settings([("keys".to_string(), json!(keys))].into()));
+        let found = |phase: usize, keys: u64| {
+            let figures = recipe.phases[phase].metrics.iter();
+            figures.map(|figure| figure::value(figure, OF_DB_BENCH, &values(keys)).ok()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(1, 2000), [Some(2000.0), Some(97684.0)], "fill");
+        assert_eq!(found(1, 2001), [None, Some(97684.0)], "not all were done");
+        assert_eq!(found(3, 2000), [Some(2000.0), Some(359582.0)], "read-random");
+        assert_eq!(found(2, 2000), [None, None], "overwrite");
+    }
+
     #[test]
     fn what_cannot_be_played_is_refused() {
         let objections = |settings: &Settings| {
@@ -244,6 +269,7 @@ mod tests {
         };
         assert!(objections(&settings(json!({}))).is_empty());
         assert_eq!(objections(&settings(json!({"keys": 1}))), ["keys"]);
+        assert_eq!(objections(&settings(json!({"with": [2, 3, 2]}))), ["with"]);
         assert_eq!(objections(&Settings::default()), [RECIPE]);
         assert_eq!(objections(&Settings([(RECIPE.to_string(), json!("name = 1"))].into())), [RECIPE]);
     }
