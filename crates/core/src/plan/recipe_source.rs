@@ -47,7 +47,7 @@ fn text_of(field: &Field, folder: &Path) -> Option<String> {
     let unreadable = |why: String| {
         let remedy =
             "name a file like this: workload = \"./mine.toml\", beside the plan; docs/recipes.md says what is in it";
-        field.refuse(&format!("is the recipe {}, which cannot be read: {why}", quoted(&place)), remedy)
+        field.refuse(&format!("names a recipe that pickfs cannot read, {}: {why}", quoted(&place)), remedy)
     };
     let mut bytes = Vec::new();
     // A pipe or a device could be waited for and read for ever.
@@ -133,7 +133,7 @@ mod tests {
         // A machine without the file reads the same.
         let sent = inlined(&text, folder.path()).unwrap();
         assert_eq!(read_in(Path::new("/nowhere"), &sent).unwrap(), near);
-        assert!(read_in(Path::new("/nowhere"), &text).unwrap_err()[0].message.contains("cannot be read"));
+        assert!(read_in(Path::new("/nowhere"), &text).unwrap_err()[0].message.contains("cannot read"));
         assert!(inlined(&text, Path::new("/nowhere")).is_err());
     }
 
