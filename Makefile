@@ -6,7 +6,7 @@
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize chromium erofs-utils f2fs-tools fio fonts-dejavu-core git librsvg2-bin openssh-client openssh-server \
+TEST_PACKAGES = btrfs-compsize chromium curl erofs-utils f2fs-tools fio fonts-dejavu-core git librsvg2-bin openssh-client openssh-server python3 redis-server redis-tools \
   procps strace xz-utils zstd $(NODE_PACKAGES) $(VM_PACKAGES)
 DEEP_PACKAGES = bc binutils bison bonnie++ duperemove flex fsmark libreoffice-calc-nogui make mariadb-server nanoc nilfs-tools ntfs-3g \
   pacman-package-manager postgresql python3-jsonschema python3-pandas rocksdb-tools slurm-client slurmctld slurmd sqlite3 sysbench zfs-fuse

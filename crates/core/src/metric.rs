@@ -435,8 +435,13 @@ mod tests {
         let mut said: Vec<String> = Vec::new();
         for entry in walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/src/workload")) {
             let entry = entry.unwrap();
-            if entry.path().extension().is_some_and(|kind| kind == "rs") {
-                said.extend(metrics_in(&std::fs::read_to_string(entry.path()).unwrap()));
+            let (kind, path) = (entry.path().extension().unwrap_or_default(), entry.path());
+            // What plays recipes says what these do.
+            let plays = path.parent().is_some_and(|folder| folder.ends_with("recipe"));
+            match kind.to_str() {
+                Some("rs") if !plays => said.extend(metrics_in(&std::fs::read_to_string(path).unwrap())),
+                Some("toml") => said.extend(metrics_of(&std::fs::read_to_string(path).unwrap())),
+                _ => {}
             }
         }
         said.sort();
@@ -458,6 +463,14 @@ mod tests {
             let count = format!("{operation}_operations");
             assert_eq!((Unit::of_metric(&count), better(&count)), (Count, Neither), "{count}");
         }
+    }
+
+    fn metrics_of(recipe: &str) -> Vec<String> {
+        let recipe = crate::plan::recipe::kept(recipe, "").expect("a recipe");
+        let parts = recipe.phases.iter().flat_map(|phase| &phase.parts).flat_map(|part| &part.metrics);
+        let named =
+            recipe.phases.iter().flat_map(|phase| &phase.metrics).chain(parts).map(|figure| figure.name.clone());
+        named.filter(|name| !name.is_empty()).collect()
     }
 
     /// The last text among the arguments of each `.say(`; before it may stand the phase.

@@ -7,6 +7,7 @@ use pickfs_system::visible::{steers, visible};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use toml::Value;
 
 /// Where something is wrong.
@@ -33,6 +34,16 @@ pub struct Complaint {
     pub remedy: Remedy,
     /// It would be unsafe, not only wrong.
     pub refusal: bool,
+    /// What it is about, where that is not the plan.
+    pub source: Option<Arc<Source>>,
+}
+
+/// A file that a plan names and that is checked with it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    pub text: String,
+    /// In messages.
+    pub file: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,8 +142,14 @@ impl Voice<'_> {
 }
 
 impl Complaint {
+    /// No flag gives the keys of another file.
+    fn voice<'f>(&self, voice: Voice<'f>) -> Voice<'f> {
+        if self.source.is_some() { Voice::File } else { voice }
+    }
+
     /// What is wrong.
     pub fn message(&self, voice: Voice) -> String {
+        let voice = self.voice(voice);
         let (path, flag) = (&self.place.path, voice.giver(&self.place.path));
         let text = match (&self.problem, &flag) {
             (Problem::Says(text), None) => return text.clone(),
@@ -155,6 +172,7 @@ impl Complaint {
 
     /// What to do about it.
     pub fn help(&self, voice: Voice) -> String {
+        let voice = self.voice(voice);
         match (&self.problem, voice.giver(&self.place.path)) {
             (Problem::NoSetting { .. }, Some(flag)) => {
                 format!("leave {flag} out; `pickfs list workloads` shows which workload has which settings")
@@ -171,14 +189,19 @@ pub(super) struct Complaints(RefCell<Vec<Complaint>>);
 impl Complaints {
     pub(crate) fn add(&self, place: &Place, problem: impl Into<Problem>, remedy: impl Into<Remedy>) {
         let (problem, remedy) = (problem.into(), remedy.into());
-        self.0.borrow_mut().push(Complaint { place: place.clone(), problem, remedy, refusal: false });
+        self.0.borrow_mut().push(Complaint { place: place.clone(), problem, remedy, refusal: false, source: None });
+    }
+
+    /// What is wrong with a file that the plan names.
+    pub(crate) fn of_file(&self, complaints: Vec<Complaint>) {
+        self.0.borrow_mut().extend(complaints);
     }
 
     /// What the machine has against a setting, and where the setting is.
     pub(crate) fn object(&self, place: &Place, objection: Objection) {
         let Objection { message, remedy, refusal, .. } = objection;
         let problem = Problem::Says(message);
-        self.0.borrow_mut().push(Complaint { place: place.clone(), problem, remedy, refusal });
+        self.0.borrow_mut().push(Complaint { place: place.clone(), problem, remedy, refusal, source: None });
     }
 
     /// Adds a complaint where a value was wanted: there is none then.
@@ -191,8 +214,10 @@ impl Complaints {
     pub(crate) fn finish(self) -> Vec<Complaint> {
         let mut all = self.0.into_inner();
         let span = |complaint: &Complaint| complaint.place.span.clone();
-        all.sort_by_key(|complaint| span(complaint).map_or(usize::MAX, |span| span.start));
-        all.dedup_by(|next, kept| span(next).is_some() && span(next) == span(kept) && next.remedy == kept.remedy);
+        let start = |complaint: &Complaint| span(complaint).map_or(usize::MAX, |span| span.start);
+        all.sort_by_key(|complaint| (complaint.source.is_some(), start(complaint)));
+        let same = |next: &Complaint, kept: &Complaint| span(next) == span(kept) && next.source == kept.source;
+        all.dedup_by(|next, kept| span(next).is_some() && same(next, kept) && next.remedy == kept.remedy);
         all
     }
 
@@ -213,7 +238,13 @@ pub fn render_flags(flags: &PlanFlags, complaints: &[Complaint], colour: bool) -
 
 fn rendered(text: &str, file: &str, complaints: &[Complaint], voice: Voice, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let shown = complaints.iter().map(|complaint| renderer.render(&[group(text, file, complaint, voice)]) + "\n");
+    let shown = complaints.iter().map(|complaint| {
+        let (file, text) = match &complaint.source {
+            Some(source) => (visible(&source.file), harmless(&source.text)),
+            None => (visible(file), harmless(text)),
+        };
+        renderer.render(&[group(&text, &file, complaint, voice)]) + "\n"
+    });
     shown.collect::<Vec<_>>().join("\n")
 }
 
@@ -312,7 +343,7 @@ mod tests {
 
     fn complaint(span: Option<Range<usize>>, message: &str, remedy: &str) -> Complaint {
         let place = Place { span, path: Vec::new() };
-        Complaint { place, problem: message.into(), remedy: remedy.into(), refusal: false }
+        Complaint { place, problem: message.into(), remedy: remedy.into(), refusal: false, source: None }
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Takes {
     }
 }
 
-/// A name has no slash, and none of the endings of our files.
+/// A name has no slash, and none of the endings of our files; what has several lines is the text of a recipe.
 pub(super) fn looks_like_path(text: &str) -> bool {
-    text.contains('/') || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending))
+    !text.contains('\n') && text.contains('/') || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending))
 }

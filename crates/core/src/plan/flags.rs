@@ -36,7 +36,8 @@ const OWN: &[Flag] = flags! {
     scale: Number, keys "work.scale", "SCALE", "Size of the generated tree as a multiple of the profile, such as 0.1 \
         [default: 0.25 with no other aim, else 1]", excludes source;
     size: Text, keys "backing.image.size" "backing.memory.size" "target.backing.image.size", "SIZE", "Size of the image";
-    workload: Text, keys "work.workload" "work", "WORKLOAD", "Workload to run";
+    workload: NameOrPath, keys "work.workload" "work", "NAME|FILE", "Workload to run (`pickfs list workloads`), or the file of \
+        a recipe";
     job: Path, keys "work.job", "FILE", "Run this job file of fio's, section by section",
         excludes trace source like scale;
     trace: NameOrPath, keys "work.trace", "FILE|NAME", "Replay what `pickfs record` wrote, or a trace that `pickfs list \

@@ -90,7 +90,8 @@ macro_rules! keys {
     };
 }
 
-const NO_KEY: Key =
+/// A row says what is not as here.
+pub(super) const NO_KEY: Key =
     Key { name: "", kind: Kind::Is(Text), default: None, example: "", about: "", flag: None, set: None };
 
 keys! {
@@ -236,13 +237,19 @@ impl KeyTable {
 
 /// docs/plan.md.
 pub fn page() -> String {
-    let mut text = "# Every key of a plan\n\nMade of the list that plans are checked by (`make schema`); `pickfs help keys` \
-        prints the same. Settings of file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. \
-        Examples are in [examples/](../examples/).\n"
-        .to_string();
-    for table in ALL {
-        let head = if table.head.is_empty() { "The plan".to_string() } else { format!("`{}`", table.head) };
-        let _ = writeln!(text, "\n## {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
+    "# Every key of a plan\n\nMade of the list that plans are checked by (`make schema`); `pickfs help keys` prints the same. \
+        Settings of file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. Examples are in \
+        [examples/](../examples/).\n"
+        .to_string()
+        + &page_of("##", "The plan", ALL)
+}
+
+/// Tables of Markdown below headings of this level; `whole` is the heading of keys that stand in no table.
+pub fn page_of(level: &str, whole: &str, tables: &[&KeyTable]) -> String {
+    let mut text = String::new();
+    for table in tables {
+        let head = if table.head.is_empty() { whole.to_string() } else { format!("`{}`", table.head) };
+        let _ = writeln!(text, "\n{level} {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
         for key in table.keys {
             let Key { name, example, .. } = key;
             let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {} |", key.about());

@@ -5,7 +5,8 @@ use super::complaint::{Complaint, Complaints, Place, quoted};
 use super::keys::{HOST, KeyTable, PLAN, STOP, WORK};
 use super::machine::{LOCAL, check_turn};
 use super::matrix::products;
-use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found};
+use super::recipe_source;
+use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found, syntax};
 use super::target::{Placed, check_machines, targets};
 use super::value::settings;
 use super::verdict_spec::{Asked, asked, verdict_spec};
@@ -27,17 +28,6 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
     if complaints.is_empty() { Ok(plan) } else { Err(complaints) }
 }
 
-/// The one complaint that stands alone: behind it nothing can be read.
-fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
-    let remedy = match error.message() {
-        message if message.contains("duplicate key") => "keep one of the two: every key can be given once in its table",
-        message if message.contains("recurs") => "use fewer brackets and dots: nothing in a plan is nested so deeply",
-        _ => "correct this place; text stands in quotes, and a list is written like [\"a\", \"b\"]",
-    };
-    let place = error.span().map_or_else(|| end_of(text), |span| Place { span: Some(span), ..Place::default() });
-    let problem = format!("this is not TOML: {}", error.message()).into();
-    Complaint { place, problem, remedy: remedy.into(), refusal: false }
-}
 
 fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     let mut plan = Plan { executor: reader.executor.into(), ..Plan::default() };
@@ -205,12 +195,18 @@ fn work(table: &Table, room: Option<u64>, reader: &Reader) -> Option<(Work, Plac
         return reader.complaints.refuse(&table.place, "this work has no `workload`", remedy);
     };
     let catalogue = reader.catalogue;
-    let listing = ("workload", "pickfs list workloads");
-    let entry = choose_entry(&field, listing, &catalogue.workloads)?;
+    let of_recipe = recipe_source::read(&field, reader)?;
+    let (name_of_it, entry) = match &of_recipe {
+        Some((recipe, entry)) => (recipe.name.as_str(), entry),
+        None => {
+            let entry = choose_entry(&field, ("workload", "pickfs list workloads"), &catalogue.workloads)?;
+            (entry.name, entry)
+        }
+    };
     let given: Vec<Field> = table.fields().filter(|field| !WORK.has(field.key)).collect();
     let settings = settings(entry, &given, &WORK.names(), &field.place, reader);
     let bytes = (entry.bytes)(entry.name, &settings);
-    let (name, place) = name.unwrap_or((Some(entry.name), field.place));
+    let (name, place) = name.unwrap_or((Some(name_of_it), field.place));
     fits(bytes, room, &place, reader.complaints);
     let judged = (entry.judged)(entry.name, &settings);
     let workload = Chosen { name: entry.name.into(), settings };

@@ -77,6 +77,9 @@ fn work(catalogue: &Catalogue) -> Value {
         })
     };
     let mut work = object(properties(&WORK, catalogue), false);
+    // The file of a recipe, or its text.
+    let recipe = json!({ "type": "string", "pattern": "/|\\.toml$|\n" });
+    work["properties"]["workload"] = json!({ "anyOf": [names(&catalogue.workloads), recipe] });
     work["required"] = json!(["workload"]);
     work["allOf"] = catalogue.workloads.iter().map(of_workload).collect();
     json!({ "anyOf": [names(&catalogue.workloads), work] })
@@ -84,7 +87,9 @@ fn work(catalogue: &Catalogue) -> Value {
 
 fn of_kind(kind: SettingKind) -> Value {
     match kind {
-        SettingKind::Text | SettingKind::Path | SettingKind::NameOrPath => json!({ "type": "string" }),
+        SettingKind::Text | SettingKind::Path | SettingKind::NameOrPath | SettingKind::Recipe => {
+            json!({ "type": "string" })
+        }
         SettingKind::Size => json!({ "type": ["string", "integer"] }),
         SettingKind::Count => json!({ "type": "integer", "minimum": 0 }),
         SettingKind::Within(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),

@@ -47,6 +47,8 @@ pub enum SettingKind {
     /// A program and its arguments: a list of strings, or one string that is split as a shell would split it.
     Words,
     Choice(&'static [&'static str]),
+    /// The whole text of a recipe.
+    Recipe,
 }
 
 /// Checked settings by name: sizes and durations as integers, paths absolute, defaults filled in.

@@ -1,7 +1,7 @@
 //! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
 //! on and the user sees all mistakes at once.
 
-use super::complaint::{Complaints, Place, Problem, Remedy, Wanted, listed, meant, nearest, quoted};
+use super::complaint::{Complaint, Complaints, Place, Problem, Remedy, Wanted, listed, meant, nearest, quoted};
 use super::keys::PLAN;
 use super::{Catalogue, Entry};
 use pickfs_system::units::{parse_duration, parse_share, parse_size};
@@ -75,20 +75,25 @@ impl<'a> Table<'a> {
 
     /// Complains of every key that is not `allowed`.
     pub(crate) fn only(&self, allowed: &[&str]) {
+        self.only_below("plan", &PLAN.names(), allowed);
+    }
+
+    /// The same of a table in a file that has these keys as a whole.
+    pub(crate) fn only_below(&self, whole: &str, top: &[&str], allowed: &[&str]) {
         for field in self.fields().filter(|field| !allowed.contains(&field.key)) {
             let message = format!("{} has no key {}", self.label, quoted(field.key));
-            self.complaints.add(&field.key_place, message, unknown_key(field.key, allowed));
+            self.complaints.add(&field.key_place, message, unknown_key(field.key, (whole, top), allowed));
         }
     }
 }
 
-fn unknown_key(key: &str, allowed: &[&str]) -> String {
+fn unknown_key(key: &str, (whole, top): (&str, &[&str]), allowed: &[&str]) -> String {
     if let Some(near) = nearest(key, allowed.iter().copied()) {
         return format!("did you mean `{near}`?");
     }
     // TOML's trap: a key below a table's head belongs to that table.
-    if PLAN.has(key) {
-        return format!("`{key}` belongs to the whole plan: move it above the first line that begins with `[`");
+    if top.contains(&key) {
+        return format!("`{key}` belongs to the whole {whole}: move it above the first line that begins with `[`");
     }
     format!("leave it out, or use {}", listed(allowed.iter().copied()))
 }
@@ -332,6 +337,18 @@ pub(super) fn not_found<'n>(text: &str, names: impl Iterator<Item = &'n str> + C
         Some(near) => format!("did you mean `{near}`? `{list}` shows them all"),
         None => format!("use one of {}; `{list}` says what they are", listed(names)),
     }
+}
+
+/// The one complaint that stands alone: behind it nothing can be read.
+pub(super) fn syntax(error: &toml::de::Error, text: &str) -> Complaint {
+    let remedy = match error.message() {
+        message if message.contains("duplicate key") => "keep one of the two: every key can be given once in its table",
+        message if message.contains("recurs") => "use fewer brackets and dots: nothing in a plan is nested so deeply",
+        _ => "correct this place; text stands in quotes, and a list is written like [\"a\", \"b\"]",
+    };
+    let place = error.span().map_or_else(|| end_of(text), |span| Place { span: Some(span), ..Place::default() });
+    let problem = format!("this is not TOML: {}", error.message()).into();
+    Complaint { place, problem, remedy: remedy.into(), refusal: false, source: None }
 }
 
 /// An empty place just behind the last thing written: where what is missing would go.

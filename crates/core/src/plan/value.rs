@@ -113,6 +113,8 @@ pub(super) fn checked(field: &Field, kind: SettingKind, reader: &Reader) -> Opti
         SettingKind::Counts => counts(field).map(Value::from),
         SettingKind::Words => words(field).map(Value::from),
         SettingKind::Choice(choices) => choice(field, choices).map(Value::from),
+        // Read where the plan names it, and checked again by what plays it.
+        SettingKind::Recipe => field.value.as_str().map(Value::from),
     }
 }
 
@@ -132,7 +134,7 @@ fn counts(field: &Field) -> Option<Vec<u64>> {
     (field.complaints.len() == before).then_some(counts)
 }
 
-fn words(field: &Field) -> Option<Vec<String>> {
+pub(super) fn words(field: &Field) -> Option<Vec<String>> {
     if !field.value.is_str() {
         return texts(field);
     }
@@ -152,7 +154,7 @@ pub(super) fn choice(field: &Field, choices: &[&'static str]) -> Option<&'static
 }
 
 /// The path as absolute text: `~` is the home directory, anything relative lies in the plan's folder.
-fn path(field: &Field, folder: &Path) -> Option<String> {
+pub(super) fn path(field: &Field, folder: &Path) -> Option<String> {
     let text = field.text()?;
     let full = match home(text) {
         Ok(path) => std::path::absolute(folder.join(path)).ok(),

@@ -27,6 +27,8 @@ struct Share<'a> {
 
 pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &Reader) -> Asked<'a> {
     let named = table.field("workload").and_then(|field| field.value.as_str());
+    // A recipe is played by another workload than the field names.
+    let named = work.map(|work| work.workload.name.as_str()).or(named);
     let entry = reader.catalogue.workloads.iter().find(|entry| Some(entry.name) == named);
     let none = Settings::default();
     let settings = work.map_or(&none, |work| &work.workload.settings);

@@ -150,7 +150,7 @@ fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pickfs_core::plan::{KEYS, KeyTable, page};
+    use pickfs_core::plan::{KEYS, KeyTable, page, page_of, recipe};
 
     fn head(table: &KeyTable) -> &'static str {
         if table.head.is_empty() { "The plan" } else { table.head }
@@ -173,10 +173,23 @@ mod tests {
         text
     }
 
+    /// docs/recipes.md, of which people write what stands above the keys.
+    fn recipe_page(now: &str) -> String {
+        let (above, _) = now.split_once(LIST_OF_RECIPES).expect("the page has its keys");
+        format!("{above}{LIST_OF_RECIPES}{}", page_of("###", "The recipe", recipe::TABLES))
+    }
+
+    const LIST_OF_RECIPES: &str = "Made of the list that recipes are checked by (`make schema`).\n";
+
     #[test]
     fn help_and_page_of_keys_are_what_the_list_says() {
         let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        for (file, wanted) in [("crates/pickfs/src/cli/help/keys.txt", keys_as_text()), ("docs/plan.md", page())] {
+        let recipes = recipe_page(&std::fs::read_to_string(root.join("docs/recipes.md")).unwrap());
+        for (file, wanted) in [
+            ("crates/pickfs/src/cli/help/keys.txt", keys_as_text()),
+            ("docs/plan.md", page()),
+            ("docs/recipes.md", recipes),
+        ] {
             if std::env::var_os("PICKFS_WRITE_SCHEMA").is_some() {
                 std::fs::write(root.join(file), &wanted).unwrap();
             }

@@ -108,7 +108,7 @@ mod tests {
     fn all_workloads_say_how_long_they_take_but_those_that_cannot_know() {
         let silent = workload::for_users().filter(|workload| workload.description().seconds == 0);
         let silent: Vec<&str> = silent.map(|workload| workload.name()).collect();
-        assert_eq!(silent, ["command", "fio", "ledger", "trace", "transactions"]);
+        assert_eq!(silent, ["command", "fio", "ledger", "recipe", "trace", "transactions"]);
     }
 
     #[test]

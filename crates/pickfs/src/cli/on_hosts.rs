@@ -1,7 +1,7 @@
 //! `pickfs run --host`: a plan on other machines, each run whole on its machine; then what holds on all of them.
 
 use super::after::show;
-use super::{Exit, FAILED, Outcome, STOPPED, choices, journals, there};
+use super::{Exit, FAILED, Outcome, STOPPED, choices, journals, plan_source, there};
 use anyhow::{Context, Result};
 use pickfs_core::journal::fold_file;
 use pickfs_host::fleet::{self, Far, Finished, Ssh};
@@ -38,9 +38,10 @@ type Errand = (String, PathBuf);
 pub(crate) fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
     let errands = errands(hosts, wanted)?;
     let plan = wanted.plan.map(|path| {
-        std::fs::read_to_string(path).map_err(|error| {
+        let text = std::fs::read_to_string(path).map_err(|error| {
             Exit::usage(format!("cannot read the plan {}: {error}; name a plan file, as text", path.display()))
-        })
+        })?;
+        plan_source::inlined(&text, path)
     });
     let plan = plan.transpose()?;
     let config = hosts.ssh_config.as_deref().map(|file| there(file).map(|file| file.display().to_string()));

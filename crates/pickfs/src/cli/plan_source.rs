@@ -2,6 +2,7 @@
 
 use super::{Exit, REFUSED, USAGE, catalogue::catalogue, how_long, programs::Source};
 use anyhow::{Context, Result};
+use pickfs_core::plan::recipe::RECIPE;
 use pickfs_core::plan::{self, Catalogue, Chosen, Complaint, Plan, PlanArgs, PlanFlags, Settings, Work};
 use pickfs_host::executor::{self, Executor};
 use pickfs_host::run::tell;
@@ -29,8 +30,25 @@ pub(crate) fn read(arguments: &PlanArgs) -> Result<Plan> {
 pub(crate) fn read_with_source(arguments: &PlanArgs) -> Result<(Plan, Source)> {
     match &arguments.plan {
         Some(path) => from_file(path, arguments.executor.clone()),
-        None => from_flags(arguments).map(|(plan, _)| (plan, Source::Own)),
+        None => from_flags(arguments).and_then(|(plan, text)| {
+            let source = source_of_recipes(&plan, &text, Path::new("/"))?;
+            Ok((plan, source.unwrap_or(Source::Own)))
+        }),
     }
+}
+
+/// Whose the recipes of a plan are, where they may be another user's. A file that has changed since it was read is.
+fn source_of_recipes(plan: &Plan, text: &str, folder: &Path) -> Result<Option<Source>> {
+    for path in plan::recipe_files(text, folder) {
+        let (recipe, source) = text_of(&path)?;
+        if let Source::Foreign(_) = source {
+            return Ok(Some(source));
+        }
+        if !plan.works.iter().any(|work| work.workload.settings.text(RECIPE) == Some(&recipe)) {
+            return Ok(Some(Source::Foreign(format!("{} has changed while it was read", path.display()))));
+        }
+    }
+    Ok(None)
 }
 
 fn from_file(path: &Path, executor: Option<String>) -> Result<(Plan, Source)> {
@@ -41,6 +59,10 @@ fn from_file(path: &Path, executor: Option<String>) -> Result<(Plan, Source)> {
     let plan = plan.map_err(|complaints| {
         refused(&complaints, plan::render(&text, &file, &complaints, std::io::stderr().is_terminal()))
     })?;
+    let source = match source {
+        Source::Own => source_of_recipes(&plan, &text, folder)?.unwrap_or(source),
+        foreign => foreign,
+    };
     Ok((plan, source))
 }
 
@@ -72,18 +94,55 @@ fn source(path: &Path, file: &Metadata) -> Source {
 /// What a plan file that another machine will check says of its works and its executor, and whose it is; nothing of what is no
 /// plan, which that machine refuses.
 pub(crate) fn unchecked(path: &Path) -> Result<(Plan, Source)> {
-    let (text, source) = text_of(path)?;
-    let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+    let (text, mut source) = text_of(path)?;
+    let whole = inlined(&text, path)?;
+    for recipe in plan::recipe_files(&text, &folder_of(path)?) {
+        if let (_, foreign @ Source::Foreign(_)) = text_of(&recipe)? {
+            source = foreign;
+        }
+    }
+    Ok((works_of(&whole), source))
+}
+
+/// The plan of a file, with the texts of its recipes in it.
+pub(crate) fn inlined(text: &str, file: &Path) -> Result<String> {
+    let shown = file.display().to_string();
+    plan::inlined(text, &folder_of(file)?).map_err(|complaints| refused(text, &shown, &complaints))
+}
+
+fn folder_of(file: &Path) -> Result<PathBuf> {
+    Ok(std::path::absolute(file)?.parent().unwrap_or(Path::new("/")).to_path_buf())
+}
+
+/// The work of flags that another machine will check, as [`unchecked`] has those of a plan file.
+pub(crate) fn unchecked_flags(flags: &PlanFlags) -> Result<Plan> {
+    let Some(workload) = &flags.workload else { return Ok(Plan::default()) };
+    let text = format!("[[work]]\nworkload = {}\n", toml::Value::from(workload.as_str()));
+    Ok(works_of(&inlined(&text, Path::new("command line"))?))
+}
+
+/// The workload of flags, which is the text of a recipe where they name its file.
+pub(crate) fn workload_of(flags: &PlanFlags) -> Result<Option<String>> {
+    let works = unchecked_flags(flags)?.works;
+    let name = |work: &Work| work.workload.settings.text(RECIPE).unwrap_or(&work.workload.name).to_string();
+    Ok(works.first().map(name))
+}
+
+fn works_of(text: &str) -> Plan {
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
     let word = |table: &toml::Table, key: &str| table.get(key).and_then(|value| value.as_str()).map(String::from);
     let work = |table: &toml::Table| {
         let name = word(table, "workload").unwrap_or_default();
         let settings = table.iter().filter_map(|(key, value)| Some((key.clone(), serde_json::to_value(value).ok()?)));
-        let workload = Chosen { name: name.clone(), settings: Settings(settings.collect()) };
+        let (mut settings, is_recipe) = (Settings(settings.collect()), name.contains('\n'));
+        settings.0.extend(is_recipe.then(|| (RECIPE.to_string(), name.clone().into())));
+        let name = if is_recipe { RECIPE.to_string() } else { name };
+        let workload = Chosen { name: name.clone(), settings };
         Work { name: word(table, "name").unwrap_or(name), workload, ..Work::default() }
     };
     let works = table.get("work").and_then(|works| works.as_array()).into_iter().flatten();
     let works = works.filter_map(|work| work.as_table()).map(work).collect();
-    Ok((Plan { works, executor: word(&table, "executor").unwrap_or_default(), ..Plan::default() }, source))
+    Plan { works, executor: word(&table, "executor").unwrap_or_default(), ..Plan::default() }
 }
 
 /// The checked plan of the flags, and the text of the plan file that says the same.

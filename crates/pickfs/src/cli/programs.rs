@@ -41,8 +41,10 @@ fn listed(plan: &Plan, place: &str) -> String {
 
 fn of_work(work: &Work) -> String {
     let Some(workload) = workload::find(&work.workload.name) else { return String::new() };
-    let chosen = workload::that_choose_programs(workload).filter_map(|row| chosen(row, &work.workload.settings));
-    let lines: Vec<String> = chosen.map(|(name, words)| format!("    {name}: {words}\n")).collect();
+    let settings = &work.workload.settings;
+    let chosen = workload::that_choose_programs(workload).filter_map(|row| chosen(row, settings));
+    let commands = workload.chosen_commands(settings).into_iter().map(|(what, words)| (what, as_typed(&words)));
+    let lines: Vec<String> = chosen.chain(commands).map(|(name, words)| format!("    {name}: {words}\n")).collect();
     match lines.is_empty() {
         true => String::new(),
         false => format!("  work {} ({})\n{}", visible(&work.name), work.workload.name, lines.concat()),
@@ -56,8 +58,12 @@ fn chosen(row: &Setting, settings: &Settings) -> Option<(&'static str, String)> 
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
         other => other.as_str().into_iter().collect(),
     };
-    // Words as a shell would take them: where each ends is part of what is run.
-    (!words.is_empty()).then(|| (row.name, visible(&shell_words::join(words))))
+    (!words.is_empty()).then(|| (row.name, as_typed(&words)))
+}
+
+/// Words as a shell would take them: where each ends is part of what is run.
+fn as_typed(words: &[impl AsRef<str>]) -> String {
+    visible(&shell_words::join(words))
 }
 
 fn runs_in_guests(plan: &Plan) -> bool {
@@ -163,6 +169,10 @@ mod tests {
         Plan { works: vec![Work { name: "w\u{1b}".into(), workload, ..Work::default() }], ..Plan::default() }
     }
 
+    const RECIPE: &str = "name = 'r'\nabout = 'x'\nenvironment = ['LD_PRELOAD={a}']\nversions = [['v']]\n\
+        setting = { a = { kind = 'count', about = 'x' } }\nserver = { run = ['s', '-p', '{port}'], ready = 't' }\n\
+        [[phase]]\nname = 'p'\nabout = 'x'\nstarts = 'warm'\nrun = 'u'\nthen = 'rm {a+1}'\n";
+
     #[test]
     fn programs_are_shown_whole_with_their_bounds() {
         let long = "x".repeat(5000);
@@ -181,6 +191,10 @@ mod tests {
             ("kernel", json!({"goals": ["--eval=$(shell x)"]}), "goals: '--eval=$(shell x)'"),
             ("packages", json!({"names": ["-oX=y"]}), "names: '-oX=y'"),
             ("pgbench", json!({"server": ["archive_command=x"]}), "server: 'archive_command=x'"),
+            ("recipe", json!({"recipe": RECIPE, "a": 7}), "server: s -p {port}"),
+            ("recipe", json!({"recipe": RECIPE, "a": 7}), "then: rm 8"),
+            ("recipe", json!({"recipe": RECIPE, "a": 7}), "environment: 'LD_PRELOAD=7'"),
+            ("recipe", json!({"recipe": RECIPE, "a": 7}), "version: v"),
         ];
         for (workload, settings, wanted) in rows {
             let shown = describe(&plan(workload, settings));

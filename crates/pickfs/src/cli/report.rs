@@ -5,6 +5,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Folded, fold_file};
 use pickfs_core::plan::Settings;
+use pickfs_core::plan::recipe::RECIPE;
 use pickfs_host::analysis::{self, Model};
 use pickfs_host::render::{self, Document, Kind, Options};
 use pickfs_system::need::Need;
@@ -253,7 +254,10 @@ fn phases(folded: &Folded) -> BTreeMap<(String, String), String> {
     let works = folded.run.iter().flat_map(|run| &run.plan.works);
     let phases = works.flat_map(|work| {
         let found = workload::find(&work.workload.name);
-        let phases = found.map(|found| found.phases(&Settings::default())).unwrap_or_default();
+        // Others may look at what a stranger's settings name.
+        let is_recipe = work.workload.name == RECIPE;
+        let settings = if is_recipe { work.workload.settings.clone() } else { Settings::default() };
+        let phases = found.map(|found| found.phases(&settings)).unwrap_or_default();
         phases.into_iter().map(|phase| ((work.name.clone(), phase.name.into_owned()), phase.about.to_string()))
     });
     phases.collect()

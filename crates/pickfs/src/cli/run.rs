@@ -132,8 +132,11 @@ impl Arguments {
     /// What other machines do is agreed to here: no question of theirs reaches the user.
     fn agreed_elsewhere(&self) -> Result<bool> {
         let is_elsewhere = !self.hosts.host.is_empty() || self.to_slurm.slurm.is_some();
-        let Some(path) = self.plan.plan.as_deref().filter(|_| is_elsewhere) else { return Ok(true) };
-        let (mut plan, source) = plan_source::unchecked(path)?;
+        let (mut plan, source) = match self.plan.plan.as_deref() {
+            _ if !is_elsewhere => return Ok(true),
+            Some(path) => plan_source::unchecked(path)?,
+            None => (plan_source::unchecked_flags(&self.plan.flags)?, Source::Own),
+        };
         plan.executor = self.plan.executor.clone().unwrap_or(plan.executor);
         programs::agreed_elsewhere(&plan, &source, self.yes)
     }
@@ -186,7 +189,8 @@ impl Arguments {
         if self.plan.flags.texts("sim").len() > 1 {
             return Err(Exit::usage("--sim takes one disk with --host; give a command for each"));
         }
-        let flags = self.plan.flags.words().map_err(Exit::usage)?;
+        let workload = plan_source::workload_of(&self.plan.flags)?;
+        let flags = PlanFlags { workload, ..self.plan.flags.clone() }.words().map_err(Exit::usage)?;
         let more = self.more.iter().map(|time| format!("--more={time}"));
         let executor = self.plan.executor.iter().map(|name| format!("--executor={name}"));
         // The programs of a plan file were agreed to here.

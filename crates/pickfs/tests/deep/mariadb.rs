@@ -128,7 +128,7 @@ fn a_server_that_dies_fails_the_cell_and_leaves_nothing() {
     Said::of(child.wait_with_output().unwrap()).code(1);
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
-    for part in ["the database server is gone", "signal: 9", "in phase clients-2", "sysbench"] {
+    for part in ["the server is gone", "signal: 9", "in phase clients-2", "sysbench"] {
         assert!(why.contains(part), "{part} is not in: {why}");
     }
     lab.assert_nothing_left();
@@ -143,6 +143,6 @@ fn a_server_that_does_not_start_says_why() {
     lab.run_plan(&one_target("time = \"1s\"\nserver = [\"innodb_no_such_setting=1\"]")).code(1);
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
-    assert!(why.contains("the database server is gone") && why.contains("innodb_no_such_setting"), "{why}");
+    assert!(why.contains("the server is gone") && why.contains("innodb_no_such_setting"), "{why}");
     lab.assert_nothing_left();
 }

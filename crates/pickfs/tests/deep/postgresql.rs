@@ -168,7 +168,7 @@ fn a_server_that_dies_fails_the_cell_and_leaves_nothing() {
     Said::of(child.wait_with_output().unwrap()).code(1);
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
-    for part in ["the database server is gone", "signal: 9", "in phase clients-2", "pgbench"] {
+    for part in ["the server is gone", "signal: 9", "in phase clients-2", "pgbench"] {
         assert!(why.contains(part), "{part} is not in: {why}");
     }
     assert_eq!((still_inside(&run), forsaken_segments().difference(&before).count()), (Vec::new(), 0));
@@ -184,7 +184,7 @@ fn a_server_that_does_not_start_says_why() {
     lab.run_plan(&one_target("1s", "server = [\"shared_buffers=a lot\"]")).code(1);
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
-    assert!(why.contains("the database server is gone") && why.contains("shared_buffers"), "{why}");
+    assert!(why.contains("the server is gone") && why.contains("shared_buffers"), "{why}");
     assert_eq!(forsaken_segments().difference(&before).count(), 0);
     lab.assert_nothing_left();
 }

@@ -49,12 +49,23 @@ impl Stage<'_, '_> {
         work: impl FnOnce(&mut Timed) -> Result<T>,
         then: impl FnOnce(&mut AfterPhase, T) -> Result<U>,
     ) -> Result<U> {
+        self.phase_once(name, |_| Ok(()), work, then)
+    }
+
+    /// The same once something is ready, untimed, which the caches' state must not find running, such as a server.
+    pub(crate) fn phase_once<T, U>(
+        &mut self,
+        name: &str,
+        ready: impl FnOnce(&mut Self) -> Result<()>,
+        work: impl FnOnce(&mut Timed) -> Result<T>,
+        then: impl FnOnce(&mut AfterPhase, T) -> Result<U>,
+    ) -> Result<U> {
         check_stop()?;
         let phase = self.declared(name)?;
         ensure!(phase.timed != TimedUntil::Part, "{name} is a part of a phase");
         self.may_be_played(&phase)?;
         self.link.begin_phase(name);
-        self.spend(Spent::Settling, |stage| stage.get_ready(&phase))?;
+        self.spend(Spent::Settling, |stage| stage.get_ready(&phase, ready))?;
         let before = self.read_probes_before();
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
@@ -140,13 +151,13 @@ impl Stage<'_, '_> {
     pub(crate) fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
         check_stop()?;
         let phase = Phase { name: what.into(), starts: CacheState::Warm, ..Phase::part("".into(), "") };
-        self.spend(Spent::Settling, |stage| stage.get_ready(&phase))?;
+        self.spend(Spent::Settling, |stage| stage.get_ready(&phase, |_| Ok(())))?;
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
         self.clock(&phase, work, &mut timed).map(|(clocked, ())| clocked)
     }
 
-    fn get_ready(&mut self, phase: &Phase) -> Result<()> {
+    fn get_ready(&mut self, phase: &Phase, ready: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if phase.starts == CacheState::Cold {
             let dropped = self.what_to_drop();
             self.warm_below = caches::make_cold(self.stack, self.runner, self.link, dropped)?;
@@ -176,6 +187,7 @@ impl Stage<'_, '_> {
             }
             self.commit_start = self.stack.commit_start(self.runner)?;
         }
+        ready(self)?;
         caches::sync_below(self.stack)?;
         let settled = self.stillness.settle(quiet_after(Duration::ZERO))?;
         self.flag_unsettled(phase, settled.unsettled, "before the phase");

@@ -8,7 +8,7 @@ use super::program::Program;
 use super::server::Used;
 use super::settle::{self, Written};
 use super::steady_state;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::FlagKind;
 use pickfs_system::process::{Deadline, check_stop};
 use pickfs_system::process::{Mark, last_words};
@@ -92,13 +92,25 @@ impl Part {
 /// What a program printed. Reading it takes time and CPU that are not the program's.
 pub(crate) struct Printed(File);
 
+/// Bytes of what a program printed that are worth reading.
+const MOST_PRINTED: u64 = 64 << 20;
+
+/// Without a name. In /dev/shm, where there is one, it cannot fill more of the memory than that may.
+fn file_in_memory(name: &str) -> Result<File> {
+    use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = open("/dev/shm", flags, Mode::RUSR | Mode::WUSR).or_else(|_| memfd_create(name, MemfdFlags::CLOEXEC));
+    Ok(file?.into())
+}
+
 impl Printed {
     pub(crate) fn text(self, _: &AfterPhase) -> Result<String> {
         self.read()
     }
 
     fn read(mut self) -> Result<String> {
-        let mut text = Vec::new();
+        let (mut text, bytes) = (Vec::new(), self.0.metadata()?.len());
+        ensure!(bytes <= MOST_PRINTED, "{bytes} bytes were printed, and {MOST_PRINTED} are the most that is read");
         self.0.rewind()?;
         self.0.read_to_end(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -125,8 +137,8 @@ impl<'a> DerefMut for AfterPhase<'_, 'a> {
 
 impl<'a> Timed<'a> {
     pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
-        let words = rustix::fs::memfd_create("pickfs-words", rustix::fs::MemfdFlags::CLOEXEC)?;
-        Ok(Timed { marks, deadline, devices, words: words.into(), own: OwnCounts::default(), told: Told::default() })
+        let words = file_in_memory("pickfs-words")?;
+        Ok(Timed { marks, deadline, devices, words, own: OwnCounts::default(), told: Told::default() })
     }
 
     /// All of it, when the phase is over.
@@ -146,7 +158,7 @@ impl<'a> Timed<'a> {
 
     /// What it prints, kept in memory: to be read when the phase is over.
     pub(crate) fn output(&mut self, program: &Program) -> Result<Printed> {
-        let printed = Printed(rustix::fs::memfd_create("pickfs-output", rustix::fs::MemfdFlags::CLOEXEC)?.into());
+        let printed = Printed(file_in_memory("pickfs-output")?);
         let Err(error) = self.run_into(program, printed.0.try_clone()?.into()) else { return Ok(printed) };
         let text = printed.read()?;
         Err(if text.is_empty() { error } else { error.context(format!("it printed: {}", last_words(text.as_bytes()))) })

@@ -6,6 +6,7 @@
 mod bonnie;
 mod command;
 mod content;
+mod daemon;
 mod databases;
 mod fio;
 pub mod io;
@@ -13,6 +14,7 @@ mod maintenance;
 mod meta;
 mod mount;
 mod power;
+mod recipe;
 mod respond;
 mod settings;
 pub mod small_files;
@@ -32,7 +34,7 @@ use std::path::{Path, PathBuf};
 use trees::Dataset;
 
 /// Every workload, sorted by name.
-pub const ALL: &[&dyn Workload] = &[
+pub static ALL: &[&dyn Workload] = &[
     &bonnie::Bonnie,
     &system::boot::Boot,
     &trees::check::Check,
@@ -56,8 +58,9 @@ pub const ALL: &[&dyn Workload] = &[
     &mount::Mount,
     &system::packages::Packages,
     &databases::pgbench::Pgbench,
+    &recipe::GIVEN,
     &respond::Respond,
-    &databases::rocksdb::Rocksdb,
+    &recipe::ROCKSDB,
     &small_files::SmallFiles,
     &trees::snapshots::Snapshots,
     &databases::sqlite::Sqlite,
@@ -152,13 +155,12 @@ pub trait Workload: Sync {
     }
 
     fn judged(&self, settings: &Settings) -> Judged {
-        let (phases, (combine, name)) = (self.phases(settings), self.description().judged);
-        let timed: Vec<&Phase> = phases.iter().filter(|phase| phase.timed != TimedUntil::Parts).collect();
-        let judged: Vec<String> =
-            timed.iter().filter(|phase| phase.judged).map(|phase| phase.name.to_string()).collect();
-        // Where all or none of them are, it is all.
-        let some = !judged.is_empty() && judged.len() < timed.len();
-        Judged { combine, name: name.into(), phases: if some { judged } else { Vec::new() }, ..Judged::default() }
+        judged(&self.phases(settings), self.description().judged)
+    }
+
+    /// Commands of the work that its user chose with it, with what each is for; without those that are settings.
+    fn chosen_commands(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
+        Vec::new()
     }
 
     /// The same for a cell, on the machine that does it, once sources are staged.
@@ -278,6 +280,15 @@ pub fn that_choose_programs(workload: &dyn Workload) -> impl Iterator<Item = &'s
 /// The workload of that name.
 pub fn find(name: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.name() == name)
+}
+
+/// By the phases that are declared so.
+fn judged(phases: &[Phase], (combine, name): (Combine, &str)) -> Judged {
+    let timed: Vec<&Phase> = phases.iter().filter(|phase| phase.timed != TimedUntil::Parts).collect();
+    let judged: Vec<String> = timed.iter().filter(|phase| phase.judged).map(|phase| phase.name.to_string()).collect();
+    // Where all or none of them are, it is all.
+    let some = !judged.is_empty() && judged.len() < timed.len();
+    Judged { combine, name: name.into(), phases: if some { judged } else { Vec::new() }, ..Judged::default() }
 }
 
 fn programs(list: &[(&'static str, &'static str)]) -> Vec<Need> {

@@ -2,8 +2,8 @@
 //! machine's, so that its settings are its own defaults and those of the plan.
 
 use super::account;
-use super::daemon::Daemon;
 use crate::stage::{Program, Stage};
+use crate::workload::daemon::Daemon;
 use anyhow::{Context, Result};
 use pickfs_system::need::Need;
 use rustix::process::Signal;

@@ -2,11 +2,9 @@
 
 mod account;
 mod clients;
-mod daemon;
 pub(crate) mod duckdb;
 mod mariadb;
 pub(crate) mod pgbench;
 mod postgres;
-pub(crate) mod rocksdb;
 pub(crate) mod sqlite;
 pub(crate) mod sysbench;

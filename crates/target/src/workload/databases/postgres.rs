@@ -1,9 +1,9 @@
 //! A PostgreSQL cluster on the file system under test, for the workloads that need one: made, started, asked and stopped.
 
 use super::account;
-use super::daemon::Daemon;
 use crate::stack::Argv;
 use crate::stage::{Program, Stage};
+use crate::workload::daemon::Daemon;
 use anyhow::Result;
 use pickfs_system::need::{Need, find_versioned};
 use rustix::process::Signal;

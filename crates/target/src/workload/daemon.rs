@@ -1,4 +1,4 @@
-//! The server of a database: started, waited for, watched and stopped.
+//! The server of a work: started, waited for, watched and stopped.
 
 #![expect(clippy::disallowed_methods, reason = "waits until the server answers, for a limited time")]
 
@@ -45,7 +45,12 @@ impl Daemon {
 
     /// An error with its last words if it has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
-        self.server.as_mut().map_or(Ok(()), Server::check).context("the database server is gone")
+        self.server.as_mut().map_or(Ok(()), Server::check).context("the server is gone")
+    }
+
+    /// Stops it, to be started again; an error if it was not well.
+    pub(crate) fn stop(&mut self, signal: Signal) -> Result<()> {
+        self.server.take().map_or(Ok(()), |server| server.stop(signal, STOP))
     }
 
     /// As [`Daemon::check`], after a failure of which it may be the cause: a server that is killed closes its sockets

@@ -1,0 +1,125 @@
+//! What words and amounts of a recipe may name.
+
+use super::{Amount, Command, Word};
+use crate::plan::complaint::{Wanted, listed, quoted};
+use crate::plan::table::Field;
+use crate::plan::value::words;
+use crate::plan::{Setting, SettingKind};
+
+/// What words may name besides settings.
+pub(super) const NAMED: [&str; 4] = ["dir", "memory", "port", "processors"];
+
+/// What the words and amounts of a recipe may name.
+pub(super) struct Scope<'s> {
+    pub(super) settings: &'s [Setting],
+    pub(super) lists: Vec<&'static str>,
+    pub(super) each: Option<&'static str>,
+}
+
+impl Scope<'_> {
+    pub(super) fn setting(&self, field: &Field) -> Option<&Setting> {
+        let text = field.text()?;
+        self.settings.iter().find(|row| row.name == text).or_else(|| {
+            let remedy = "name one of the tables [setting.NAME]";
+            field.refuse(&format!("is {}, which is no setting", quoted(text)), remedy)
+        })
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        NAMED.contains(&name) || self.lists.contains(&name) || self.settings.iter().any(|row| row.name == name)
+    }
+
+    /// By itself, and not the one number of `each`.
+    fn is_list(&self, name: &str) -> bool {
+        let kind = self.settings.iter().find(|row| row.name == name).map(|row| row.kind);
+        let is_of_lists = matches!(kind, Some(SettingKind::Counts | SettingKind::Texts));
+        self.lists.contains(&name) || is_of_lists && self.each != Some(name)
+    }
+
+    fn is_number(&self, name: &str) -> bool {
+        let kind = self.settings.iter().find(|row| row.name == name).map(|row| row.kind);
+        let is_of_numbers =
+            matches!(kind, Some(SettingKind::Count | SettingKind::Counts | SettingKind::Duration | SettingKind::Size));
+        is_of_numbers || ["port", "processors"].contains(&name)
+    }
+
+    fn check<'n>(&self, field: &Field, names: impl Iterator<Item = &'n str>, numbers: impl Iterator<Item = &'n str>) {
+        let all = || self.settings.iter().map(|row| row.name).chain(self.lists.iter().copied()).chain(NAMED);
+        for name in names.filter(|name| !self.knows(name)) {
+            field.refuse::<()>(
+                &format!("names {}, which is no setting", quoted(name)),
+                format!("use {}, or add [setting.{name}]; a brace itself is written as `{{{{`", listed(all())),
+            );
+        }
+        for name in numbers.filter(|name| self.knows(name) && !self.is_number(name)) {
+            let remedy = "reckon with settings of the kinds `count`, `counts`, `duration` and `size` alone";
+            field.refuse::<()>(&format!("reckons with {}, which is no number", quoted(name)), remedy);
+        }
+    }
+
+    /// A number, or text such as `"keys * value / 8"`.
+    pub(super) fn amount(&self, field: &Field) -> Option<Amount> {
+        let text = match field.value.is_integer() {
+            true => field.count()?.to_string(),
+            false => field.text()?.to_string(),
+        };
+        match Amount::parse(&text) {
+            Ok(amount) => {
+                self.check(field, amount.names(), amount.names());
+                Some(amount)
+            }
+            Err(why) => field.refuse(&format!("is no amount: {why}"), "write it like \"keys * value / 8 + 1MiB\""),
+        }
+    }
+
+    pub(super) fn word(&self, field: &Field, text: &str) -> Option<Word> {
+        match Word::parse(text) {
+            Ok(word) => {
+                self.check(field, word.names(), word.numbers());
+                if word.names().filter(|name| self.is_list(name)).count() > 1 {
+                    field.refuse::<()>("has two lists in one word", "put each into a word of its own");
+                }
+                Some(word)
+            }
+            Err(why) => field.refuse(&why, "write a setting as `{name}`, and a brace itself as `{{` or `}}`"),
+        }
+    }
+
+    pub(super) fn command(&self, field: &Field) -> Option<Command> {
+        let words = words_of(field)?;
+        if words.first().is_some_and(|program| program.contains('{') && !program.starts_with("{dir}/")) {
+            let remedy = "write the program itself, so that users see what is run; `{dir}/x` is one on the target";
+            return field.refuse("begins with a setting", remedy);
+        }
+        Some(words.iter().filter_map(|text| self.word(field, text)).collect())
+    }
+
+    /// One command, or a list of them.
+    pub(super) fn commands(&self, field: &Field) -> Vec<Command> {
+        let is_list = |field: &Field| field.value.is_array();
+        match field.value.as_array().map(|_| field.elements().unwrap_or_default()) {
+            Some(elements) if elements.first().is_some_and(is_list) => {
+                elements.iter().filter_map(|one| self.command(one)).collect()
+            }
+            Some(elements) if elements.is_empty() => Vec::new(),
+            _ => self.command(field).into_iter().collect(),
+        }
+    }
+}
+
+const COMMAND: Wanted = Wanted { what: "text", in_quotes: true, example: "[\"program\", \"word\"]" };
+
+/// A word may be empty, or have several lines.
+pub(super) fn words_of(field: &Field) -> Option<Vec<String>> {
+    if !field.value.is_array() {
+        return words(field);
+    }
+    let word = |field: Field| match field.value.as_str() {
+        Some(word) => Some(word.to_string()),
+        None => field.mistyped(COMMAND),
+    };
+    let all: Option<Vec<String>> = field.elements()?.into_iter().map(word).collect();
+    let all = all?;
+    let has_program = !all[0].trim().is_empty();
+    if has_program { Some(all) } else { field.refuse("begins with no program", "write its name as the first word") }
+}
