@@ -116,7 +116,7 @@ fn a_bad_recipe_gets_all_its_complaints_with_its_file_and_lines() {
     for said in [plan, flags] {
         assert_eq!(said.code, Some(2), "{}", said.err);
         for part in
-            ["mine.toml:2:1", "did you mean `about`?", "mine.toml:4:8", "no plain name", "mine.toml:5:15", "`no`"]
+            ["mine.toml:2:1", "did you mean `about`?", "mine.toml:4:8", "no plain name", "mine.toml:5:7", "`no`"]
         {
             assert!(said.err.contains(part), "{part} is not in: {}", said.err);
         }
