@@ -107,7 +107,9 @@ pub(crate) fn unchecked(path: &Path) -> Result<(Plan, Source)> {
 /// The plan of a file, with the texts of its recipes in it.
 pub(crate) fn inlined(text: &str, file: &Path) -> Result<String> {
     let shown = file.display().to_string();
-    plan::inlined(text, &folder_of(file)?).map_err(|complaints| refused(text, &shown, &complaints))
+    plan::inlined(text, &folder_of(file)?).map_err(|complaints| {
+        refused(&complaints, plan::render(text, &shown, &complaints, std::io::stderr().is_terminal()))
+    })
 }
 
 fn folder_of(file: &Path) -> Result<PathBuf> {
@@ -116,8 +118,8 @@ fn folder_of(file: &Path) -> Result<PathBuf> {
 
 /// The work of flags that another machine will check, as [`unchecked`] has those of a plan file.
 pub(crate) fn unchecked_flags(flags: &PlanFlags) -> Result<Plan> {
-    let Some(workload) = &flags.workload else { return Ok(Plan::default()) };
-    let text = format!("[[work]]\nworkload = {}\n", toml::Value::from(workload.as_str()));
+    let Some(workload) = flags.text("workload") else { return Ok(Plan::default()) };
+    let text = format!("[[work]]\nworkload = {}\n", toml::Value::from(workload));
     Ok(works_of(&inlined(&text, Path::new("command line"))?))
 }
 

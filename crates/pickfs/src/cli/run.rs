@@ -189,8 +189,11 @@ impl Arguments {
         if self.plan.flags.texts("sim").len() > 1 {
             return Err(Exit::usage("--sim takes one disk with --host; give a command for each"));
         }
-        let workload = plan_source::workload_of(&self.plan.flags)?;
-        let flags = PlanFlags { workload, ..self.plan.flags.clone() }.words().map_err(Exit::usage)?;
+        let mut flags = self.plan.flags.clone();
+        if let Some(workload) = plan_source::workload_of(&flags)? {
+            flags.set("workload", [workload]);
+        }
+        let flags = flags.words().map_err(Exit::usage)?;
         let more = self.more.iter().map(|time| format!("--more={time}"));
         let executor = self.plan.executor.iter().map(|name| format!("--executor={name}"));
         // The programs of a plan file were agreed to here.
