@@ -136,12 +136,7 @@ impl Supervisor {
         self.one(cell, Job::Cell, progress)
     }
 
-    /// The same of a cell that does not count.
-    pub(crate) fn warm_up(&mut self, cell: &Cell) -> Result<Ended> {
-        self.one(cell, Job::WarmUp, &mut Silent)
-    }
-
-    fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<Ended> {
+    pub(crate) fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<Ended> {
         if stop_requested() {
             return Ok(Ended::Stopped);
         }

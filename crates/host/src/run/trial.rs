@@ -4,12 +4,12 @@
 //!
 //! Not in guests, where each trial would be a boot, and not before a single round, which finds out the same.
 
-use super::progress::Progress;
+use super::progress::{Progress, Silent};
 use super::supervise::{Ended, Supervisor};
 use anyhow::{Result, bail};
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan, Target, cell_id, order};
-use pickfs_core::protocol::CellsRun;
+use pickfs_core::protocol::{CellsRun, Job};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress
     let target = Target { age: None, fill: None, ..cell.target.clone() };
     let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
     progress.say(&format!("warming up: a cell of {} that does not count", target.name));
-    let ended = supervisor.warm_up(&of_no_round(Cell { target, limit_ns, ..cell.clone() }))?;
+    let ended = supervisor.one(&of_no_round(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
     Ok(ended != Ended::Stopped)

@@ -142,7 +142,7 @@ fn a_module_that_does_not_load_is_missed_by_its_target_alone() {
     let facts = &find("ext4").provenance.facts;
     assert!(!facts["modules loaded before"].contains("btrfs"), "{facts:?}");
     assert!(facts["modules that do not load"].contains("could not insert 'btrfs'"), "{facts:?}");
-    let why = common::failed(find("btrfs"));
+    let why = crate::common::failed(find("btrfs"));
     assert!(why.contains("unknown filesystem type 'btrfs'"), "{why}");
     lab.assert_nothing_left();
 }

@@ -39,16 +39,15 @@ pub(crate) fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
 /// How long QEMU may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(10);
 
+/// How long an emulator that another program killed may take to be dead: its sockets are closed before.
+const DYING: Duration = Duration::from_millis(500);
+
 /// Awaits the end of an emulator that was asked to end, or ends it where `done` is why it is of no use, and adds the last words of both. It
 /// is killed also where we were interrupted: one that still starts makes its files again in a folder that is being removed.
 /// `console` is asked for when it has ended.
 pub(crate) fn end<T>(done: Result<T>, connection: Connection, console: impl FnOnce() -> Tail) -> Result<T> {
-    let ended = Session::start(connection, &()).and_then(|mut session| {
-        if done.is_err() {
-            session.kill();
-        }
-        session.end(Some(ENDING))
-    });
+    let patience = if done.is_ok() { ENDING } else { DYING };
+    let ended = Session::start(connection, &()).and_then(|session| session.end(Some(patience)));
     match (done, ended) {
         (Err(error), Ok(exit)) if !error.is::<Interrupted>() => {
             Err(anyhow!(explained(&format!("{error:#}"), &exit, &console())))
@@ -75,4 +74,25 @@ pub(crate) fn connect(guest: &Guest, machine: &qemu::Machine, run: &str, cell: &
     let words = qemu::command(guest, machine)?;
     let console = Tail::of_pipe(&machine.console)?;
     Ok((Connection::open(&mut emulator(&words, run, cell))?, console))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pickfs_system::sys::process::{Signal, kill};
+
+    #[test]
+    fn an_emulator_of_no_use_is_ended_and_one_that_others_killed_is_told() {
+        for (is_killed, wanted) in [(true, "no luck; QEMU ended by signal 9"), (false, "no luck")] {
+            let connection = Connection::open(Command::new("sleep").arg("600")).expect("a program");
+            let process = connection.child.id() as i32;
+            if is_killed {
+                kill(process, Signal::KILL).expect("killed");
+            }
+            let error = end::<()>(Err(anyhow!("no luck")), connection, || Tail::of(|| Ok(std::io::empty())));
+            let error = error.expect_err("of no use").to_string();
+            assert!(error.starts_with(wanted) && error.contains("QEMU") == is_killed, "{error}");
+            assert!(kill(process, Signal::KILL).is_err(), "it still runs");
+        }
+    }
 }
