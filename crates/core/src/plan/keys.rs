@@ -249,7 +249,8 @@ pub fn page_of(level: &str, whole: &str, tables: &[&KeyTable]) -> String {
     let mut text = String::new();
     for table in tables {
         let head = if table.head.is_empty() { whole.to_string() } else { format!("`{}`", table.head) };
-        let _ = writeln!(text, "\n{level} {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
+        let _ =
+            writeln!(text, "\n{level} {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
         for key in table.keys {
             let Key { name, example, .. } = key;
             let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {} |", key.about());

@@ -28,7 +28,6 @@ pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -
     if complaints.is_empty() { Ok(plan) } else { Err(complaints) }
 }
 
-
 fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
     let mut plan = Plan { executor: reader.executor.into(), ..Plan::default() };
     PLAN.read(table, &mut plan, reader);

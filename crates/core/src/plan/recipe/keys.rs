@@ -1,8 +1,8 @@
 //! Every key of a recipe, table by table: what the check allows, and what docs/recipes.md says of it.
 
 use crate::plan::complaint::quoted;
-use crate::plan::table::{Field, Table};
 use crate::plan::keys::NO_KEY;
+use crate::plan::table::{Field, Table};
 use crate::plan::{Key, KeyTable};
 
 const fn key(name: &'static str, example: &'static str, about: &'static str) -> Key {

@@ -24,7 +24,11 @@ const LARGEST_PATTERN: usize = 16 << 10;
 pub(super) fn recipe(text: &str) -> Result<Recipe, Vec<Complaint>> {
     let complaints = Complaints::default();
     if text.len() > LONGEST {
-        complaints.add(&Place::default(), format!("the recipe has {} bytes", text.len()), "64 KiB are the most: make it smaller");
+        complaints.add(
+            &Place::default(),
+            format!("the recipe has {} bytes", text.len()),
+            "64 KiB are the most: make it smaller",
+        );
         return Err(complaints.finish());
     }
     let document = DeTable::parse(text).map_err(|error| vec![syntax(&error, text)])?;

@@ -51,7 +51,7 @@ fn untimed(stage: &mut Stage, program: &Program) -> Result<()> {
     stage.run(&program.clone().making("/dev/null")).map(drop)
 }
 
-/// Nobody else's at this moment; the server that gets it is started soon.
+/// A port that no program has at this moment; the server that gets it is started soon.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot find a free port")?;
     Ok(listener.local_addr()?.port())

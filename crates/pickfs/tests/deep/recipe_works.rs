@@ -1,14 +1,12 @@
 //! Works that users describe in recipes: the shipped ones, shrunk; what a recipe may not do.
 
-mod common;
-
-use common::{Lab, Observation, not_run, shrunk, unable};
+use crate::common::{Lab, Observation, not_run, shrunk, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
 use pickfs_core::plan::recipe::digest;
 use pickfs_system::need::find_program;
 
-const REDIS: &str = include_str!("../../../examples/recipes/redis.toml");
-const DOWNLOAD: &str = include_str!("../../../examples/recipes/download.toml");
+const REDIS: &str = include_str!("../../../../examples/recipes/redis.toml");
+const DOWNLOAD: &str = include_str!("../../../../examples/recipes/download.toml");
 
 /// With the recipes of the examples beside its plans.
 fn lab() -> Lab {
@@ -62,7 +60,7 @@ fn a_server_of_the_users_own_is_started_asked_and_stopped() {
         return;
     }
     let plan = small(
-        include_str!("../../../examples/redis.toml"),
+        include_str!("../../../../examples/redis.toml"),
         &[("requests = 50000", "requests = 500"), ("budget = \"40min\"", "rounds = 1")],
     );
     let (_lab, folded) = played(&plan, "redis", REDIS);
@@ -84,7 +82,7 @@ fn a_download_is_cold_and_warm() {
         return;
     }
     let plan = small(
-        include_str!("../../../examples/download.toml"),
+        include_str!("../../../../examples/download.toml"),
         &[("repeats = 3", "repeats = 2\nsize = \"8MiB\""), ("budget = \"30min\"", "rounds = 1")],
     );
     let (_lab, folded) = played(&plan, "download", DOWNLOAD);
@@ -131,7 +129,7 @@ fn a_bad_recipe_gets_all_its_complaints_with_its_file_and_lines() {
 
 /// The example of docs/recipes.md, smaller.
 fn of_the_page() -> String {
-    let page = include_str!("../../../docs/recipes.md");
+    let page = include_str!("../../../../docs/recipes.md");
     let (_, from) = page.split_once("    name = \"pack\"").expect("the example");
     let lines = from.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
     let text: String = lines.map(|line| format!("{}\n", line.trim_start_matches("    "))).collect();
