@@ -114,6 +114,22 @@ fn paths_in_documents_exist() {
     pass(documents.flat_map(|document| dead_paths(&document, |path| root().join(path).exists())).collect());
 }
 
+/// `cargo install --path` wants the folder of a program, which the root of the workspace is not.
+#[test]
+fn what_is_installed_from_a_folder_is_a_program() {
+    for file in ["README.md", "packaging/action.yml"] {
+        let text = std::fs::read_to_string(root().join(file)).expect("it is there");
+        let folders: Vec<&str> =
+            text.split("--path ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect();
+        assert!(!folders.is_empty(), "{file} installs nothing");
+        for folder in folders {
+            let folder = folder.trim_matches('"').trim_start_matches("$GITHUB_ACTION_PATH/../");
+            let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml"));
+            assert!(manifest.is_ok_and(|text| text.contains("[package]")), "{file}: {folder} has no program");
+        }
+    }
+}
+
 #[test]
 fn plugins_are_sorted_and_described() {
     /// Names and descriptions of a list of plug-ins, through the public interface.
