@@ -264,7 +264,7 @@ fn group<'a>(text: &'a str, file: &'a str, complaint: &Complaint, voice: Voice) 
     let help = Level::HELP.message(complaint.help(voice));
     // The text that flags make is no user's.
     match &complaint.place.span {
-        Some(span) if matches!(voice, Voice::File) => {
+        Some(span) if matches!(complaint.voice(voice), Voice::File) => {
             let caret = AnnotationKind::Primary.span(first_line(text, span));
             title.element(Snippet::source(text).path(file).annotation(caret)).element(help)
         }

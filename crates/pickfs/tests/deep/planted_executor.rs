@@ -117,7 +117,9 @@ impl Bench {
     fn planted_run(&self) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.current_dir(self.lab.path("")).env("XDG_STATE_HOME", self.lab.path("state")).env_remove(RUN_MARK);
-        command.args(["--exact", "planted_run", "--ignored", "--nocapture"]).env(JOURNAL, self.lab.journal());
+        command
+            .args(["--exact", "deep::planted_executor::planted_run", "--ignored", "--nocapture"])
+            .env(JOURNAL, self.lab.journal());
         command
     }
 }
