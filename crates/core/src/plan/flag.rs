@@ -58,5 +58,6 @@ impl Takes {
 
 /// A name has no slash, and none of the endings of our files; what has several lines is the text of a recipe.
 pub(super) fn looks_like_path(text: &str) -> bool {
-    !text.contains('\n') && text.contains('/') || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending))
+    let is_file = || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending));
+    !text.contains('\n') && (text.contains('/') || is_file())
 }

@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn words_mean_the_flags_that_they_are_made_of() {
-        let lines: [&[&str]; 7] = [
+        let lines: [&[&str]; 8] = [
             &["--fs", "ext4,btrfs:compress=zstd:1+noatime", "--on", "/a b", "--on", "/c", "--size", "3GiB"],
             &["--memory", "--like", "maildir", "--scale", "-0.5", "--budget", "1h", "--require", "a,b"],
             &["--sim", "nvme", "--jobs", "3", "--age", "churn 5x,none", "--fill", "0%,80%", "--rounds", "4"],
@@ -246,6 +246,7 @@ mod tests {
             &["--trace", "/t.pktrace"],
             &["--job", "/j.fio"],
             &["--planted", "3"],
+            &["--workload", "name = 'a/b'\n# from mine.toml"],
         ];
         // All flags occur, so none is forgotten.
         let all = lines.concat().join(" ");

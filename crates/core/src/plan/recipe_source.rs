@@ -2,6 +2,7 @@
 
 use super::Entry;
 use super::complaint::{Complaint, Complaints, Place, quoted};
+use super::flag::looks_like_path;
 use super::recipe::{self, RECIPE, Recipe};
 use super::table::{Field, Reader, Table};
 use super::value::path;
@@ -21,7 +22,7 @@ pub(super) fn read(field: &Field, reader: &Reader) -> Option<Option<(&'static Re
     let named = field.value.as_str().unwrap_or_default();
     let (text, file) = match named {
         _ if named.contains('\n') => (named.to_string(), format!("recipe of {}", field.key)),
-        _ if is_path(named) => (text_of(field, reader.folder)?, named.to_string()),
+        _ if looks_like_path(named) => (text_of(field, reader.folder)?, named.to_string()),
         _ => return Some(None),
     };
     let recipe = match recipe::kept(&text, &file) {
@@ -36,10 +37,6 @@ pub(super) fn read(field: &Field, reader: &Reader) -> Option<Option<(&'static Re
     };
     let settings = recipe::rows(recipe, &text);
     Some(Some((recipe, Entry { settings, main_setting: recipe.main, ..entry.clone() })))
-}
-
-fn is_path(named: &str) -> bool {
-    !named.contains('\n') && (named.contains('/') || named.ends_with(".toml"))
 }
 
 fn text_of(field: &Field, folder: &Path) -> Option<String> {
@@ -90,7 +87,7 @@ fn each_file(text: &str, complaints: &Complaints, mut found: impl FnMut(&Field))
     let works = table.field("work").filter(|field| field.value.is_array()).and_then(|field| field.elements());
     for work in works.unwrap_or_default().iter().rev().filter(|work| work.value.is_table()) {
         let field = work.table("[[work]]").and_then(|work| work.field("workload"));
-        if let Some(field) = field.filter(|field| field.value.as_str().is_some_and(is_path)) {
+        if let Some(field) = field.filter(|field| field.value.as_str().is_some_and(looks_like_path)) {
             found(&field);
         }
     }

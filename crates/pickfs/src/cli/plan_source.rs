@@ -31,38 +31,35 @@ pub(crate) fn read_with_source(arguments: &PlanArgs) -> Result<(Plan, Source)> {
     match &arguments.plan {
         Some(path) => from_file(path, arguments.executor.clone()),
         None => from_flags(arguments).and_then(|(plan, text)| {
-            let source = source_of_recipes(&plan, &text, Path::new("/"))?;
-            Ok((plan, source.unwrap_or(Source::Own)))
+            let source = with_recipes(Source::Own, &plan, &text, Path::new("/"))?;
+            Ok((plan, source))
         }),
     }
 }
 
-/// Whose the recipes of a plan are, where they may be another user's. A file that has changed since it was read is.
-fn source_of_recipes(plan: &Plan, text: &str, folder: &Path) -> Result<Option<Source>> {
+/// Whose a plan is with its recipes: another user's where one of them may be. A file that has changed since it was read may be.
+fn with_recipes(of_plan: Source, plan: &Plan, text: &str, folder: &Path) -> Result<Source> {
+    if let Source::Foreign(_) = of_plan {
+        return Ok(of_plan);
+    }
     for path in plan::recipe_files(text, folder) {
         let (recipe, source) = text_of(&path)?;
         if let Source::Foreign(_) = source {
-            return Ok(Some(source));
+            return Ok(source);
         }
         if !plan.works.iter().any(|work| work.workload.settings.text(RECIPE) == Some(&recipe)) {
-            return Ok(Some(Source::Foreign(format!("{} has changed while it was read", path.display()))));
+            return Ok(Source::Foreign(format!("{} has changed while it was read", path.display())));
         }
     }
-    Ok(None)
+    Ok(of_plan)
 }
 
 fn from_file(path: &Path, executor: Option<String>) -> Result<(Plan, Source)> {
     let (text, source) = text_of(path)?;
-    let absolute = std::path::absolute(path)?;
-    let (file, folder) = (path.display().to_string(), absolute.parent().unwrap_or(Path::new("/")));
-    let plan = plan::from_toml(&text, &file, folder, &Catalogue { executor, ..catalogue() });
-    let plan = plan.map_err(|complaints| {
-        refused(&complaints, plan::render(&text, &file, &complaints, std::io::stderr().is_terminal()))
-    })?;
-    let source = match source {
-        Source::Own => source_of_recipes(&plan, &text, folder)?.unwrap_or(source),
-        foreign => foreign,
-    };
+    let (file, folder) = (path.display().to_string(), folder_of(path)?);
+    let plan = plan::from_toml(&text, &file, &folder, &Catalogue { executor, ..catalogue() });
+    let plan = plan.map_err(|complaints| wrong_text(&text, &file, &complaints))?;
+    let source = with_recipes(source, &plan, &text, &folder)?;
     Ok((plan, source))
 }
 
@@ -94,22 +91,16 @@ fn source(path: &Path, file: &Metadata) -> Source {
 /// What a plan file that another machine will check says of its works and its executor, and whose it is; nothing of what is no
 /// plan, which that machine refuses.
 pub(crate) fn unchecked(path: &Path) -> Result<(Plan, Source)> {
-    let (text, mut source) = text_of(path)?;
-    let whole = inlined(&text, path)?;
-    for recipe in plan::recipe_files(&text, &folder_of(path)?) {
-        if let (_, foreign @ Source::Foreign(_)) = text_of(&recipe)? {
-            source = foreign;
-        }
-    }
-    Ok((works_of(&whole), source))
+    let (text, source) = text_of(path)?;
+    let plan = works_of(&inlined(&text, path)?);
+    let source = with_recipes(source, &plan, &text, &folder_of(path)?)?;
+    Ok((plan, source))
 }
 
 /// The plan of a file, with the texts of its recipes in it.
 pub(crate) fn inlined(text: &str, file: &Path) -> Result<String> {
     let shown = file.display().to_string();
-    plan::inlined(text, &folder_of(file)?).map_err(|complaints| {
-        refused(&complaints, plan::render(text, &shown, &complaints, std::io::stderr().is_terminal()))
-    })
+    plan::inlined(text, &folder_of(file)?).map_err(|complaints| wrong_text(text, &shown, &complaints))
 }
 
 fn folder_of(file: &Path) -> Result<PathBuf> {
@@ -249,6 +240,11 @@ fn brings_its_own(executor: &str) -> bool {
 fn refused(complaints: &[Complaint], text: String) -> anyhow::Error {
     let code = if complaints.iter().any(|complaint| complaint.refusal) { REFUSED } else { USAGE };
     Exit { code, text }.into()
+}
+
+/// An error that shows all complaints about the text of a plan.
+fn wrong_text(text: &str, file: &str, complaints: &[Complaint]) -> anyhow::Error {
+    refused(complaints, plan::render(text, file, complaints, std::io::stderr().is_terminal()))
 }
 
 /// An error that shows all complaints about flags.
