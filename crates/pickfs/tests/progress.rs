@@ -2,6 +2,8 @@
 
 use crate::common::{Lab, not_run, unable};
 use serde_json::Value;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 const PLAN: &str = "duplicate = false\nbacking = { memory = \"64MiB\" }\n[[target]]\nfs = \"ext4\"\n[[target]]\nname = \"small\"\nfs = \"ext4\"\nmkfs = [\"-b\", \"1024\"]\n[[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 3\n";
 
@@ -61,4 +63,45 @@ fn a_pipe_gets_a_line_for_each_cell() {
     assert!(!said.err.contains('\u{1b}') && !said.err.contains('\r'), "{:?}", said.err);
     assert_eq!(said.err.lines().filter(|line| line.contains("] round ")).count(), 6, "{}", said.err);
     assert!(said.err.contains("[6/6] round 3") && said.err.contains("after 3 rounds: "), "{}", said.err);
+}
+
+/// What a terminal of this size gets while the plan runs, with these keys pressed at its begin.
+fn on_a_terminal(lab: &Lab, (columns, lines): (u32, u32), keys: &str) -> String {
+    lab.write_plan(PLAN);
+    let pickfs = format!("{} run plan.toml --journal journal.jsonl", env!("CARGO_BIN_EXE_pickfs"));
+    let command = format!("stty cols {columns} rows {lines}; {pickfs}");
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"]).env("TERM", "xterm");
+    script.envs(lab.pickfs().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    script.current_dir(lab.path(".")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = script.spawn().expect("script of util-linux starts");
+    let mut keyboard = running.stdin.take().expect("its input");
+    keyboard.write_all(keys.as_bytes()).expect("keys are taken");
+    let said = running.wait_with_output().expect("an end");
+    drop(keyboard);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
+/// The screen as it was comes back before the report; on a small terminal it is never taken.
+#[test]
+fn a_large_terminal_is_filled_and_given_back() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let (enter, leave) = ("\u{1b}[?1049h", "\u{1b}[?1049l");
+    let lab = Lab::new();
+    let said = on_a_terminal(&lab, (120, 40), "?");
+    let (screen, after) = said.split_once(leave).expect("the screen is given back");
+    assert!(screen.contains(enter) && !after.contains(enter), "{said:?}");
+    for seen in ["round 3 of at most 3", "small", "this machine", "measuring", "wait before the next cell", "●"] {
+        assert!(screen.contains(seen), "{seen} is missing");
+    }
+    assert!(after.contains("after 3 rounds: ") && after.contains("All tables"), "{after:?}");
+    assert_eq!(lab.folded().cells.len(), 6);
+    lab.assert_nothing_left();
+
+    let lab = Lab::new();
+    let said = on_a_terminal(&lab, (80, 24), "");
+    assert!(!said.contains(enter) && said.contains("press q to end"), "{said:?}");
 }

@@ -4,6 +4,7 @@
 use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
+use crate::wording::axis::Axis;
 use crate::wording::durability;
 use crate::wording::headline::without_phase;
 use crate::wording::text::{capital, lines, wrapped};
@@ -20,6 +21,9 @@ const ENDLESS: usize = 1 << 16;
 const FEWEST_ROWS: usize = 5;
 /// The full report has all.
 const MOST_NOTES: usize = 3;
+/// Columns that the axis of the intervals has; in fewer than the least it says nothing.
+const WIDEST_AXIS: usize = 40;
+const NARROWEST_AXIS: usize = 9;
 
 pub(crate) fn report(model: &Model, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let text = Screen { model, options, width: options.width.clamp(40, 120) }.text();
@@ -83,7 +87,7 @@ impl Screen<'_> {
         }
         let mut text: Vec<String> = head.into_iter().chain(answer).collect();
         text.push(String::new());
-        text.extend(self.bars(work, panel, &rows[..shown]));
+        text.extend(self.intervals(work, panel, &rows[..shown]));
         if left_out > 0 {
             text.push(self.look(Look::Faint, &format!("  … and {left_out} more: pickfs report --full")));
         }
@@ -154,7 +158,7 @@ impl Screen<'_> {
         end
     }
 
-    fn bars(&self, work: &WorkReport, panel: &Panel, rows: &[&Row]) -> Vec<String> {
+    fn intervals(&self, work: &WorkReport, panel: &Panel, rows: &[&Row]) -> Vec<String> {
         let name = |row: &&Row| self.model.targets[row.target].name.clone();
         let reference = work.reference.map_or("", |at| self.model.targets[at].name.as_str());
         let unit = panel.unit;
@@ -176,20 +180,18 @@ impl Screen<'_> {
         let taken = 2 + 2 + figures + 2 + differences + 2 + ranges + 2 + words;
         let names = widest(rows.iter().map(name).chain([panel.name.clone()])).min(self.width / 3);
         let names = names.min(self.width.saturating_sub(taken)).max(6);
-        let bar = self.width.saturating_sub(taken + names + 2).min(30);
-        let bar = if bar < 5 { 0 } else { bar };
-        let largest = rows.iter().filter_map(|row| centre(row)).fold(0.0, f64::max);
+        let room = self.width.saturating_sub(taken + names + 2).min(WIDEST_AXIS);
+        let axis = (room >= NARROWEST_AXIS).then(|| Axis::new(rows.iter().map(|row| bounds(row)), room));
+        let scale = axis.as_ref().map_or(String::new(), |axis| format!("{}  ", axis.scale()));
         let heading = format!(
-            "{}  {}  {}{}  {:>ranges$}",
+            "{}  {}  {scale}{}  {:>ranges$}",
             fitted(&capital(&panel.name), names + 2),
             fitted_right(work.terms().measured, figures),
-            " ".repeat(if bar > 0 { bar + 2 } else { 0 }),
             fitted_right(&shortened(&versus, differences), differences),
             "95 % interval",
         );
         let line = |row: &&Row| {
-            let share = centre(row).unwrap_or(0.0) / largest;
-            let drawn = if bar > 0 { format!("{}  ", fitted(&self.bar(share, bar), bar)) } else { String::new() };
+            let drawn = axis.as_ref().map_or(String::new(), |axis| format!("{}  ", axis.drawn(bounds(row))));
             let text = format!(
                 "  {}  {}  {drawn}{}  {}  ",
                 fitted(&name(row), names),
@@ -207,16 +209,6 @@ impl Screen<'_> {
             format!("{}{}", self.look(look, &text), self.look(colour, &word(row)))
         };
         std::iter::once(heading).chain(rows.iter().map(line)).collect()
-    }
-
-    /// Eighths of a column, so that close targets differ.
-    fn bar(&self, share: f64, width: usize) -> String {
-        const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-        let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-        if self.options.unicode {
-            return "█".repeat(eighths / 8) + EIGHTHS[eighths % 8];
-        }
-        "#".repeat(eighths.div_ceil(8).min(width))
     }
 
     /// Phases of the only work, or the works themselves; then what the time is paid with.
@@ -373,6 +365,13 @@ fn measured(panel: &Panel) -> Vec<&Row> {
     panel.rows.iter().filter(|row| row.figure.is_some()).collect()
 }
 
+/// Low, centre and high of the ratio to the reference.
+fn bounds(row: &Row) -> [f64; 3] {
+    let Some(found) = &row.against else { return [1.0; 3] };
+    let (low, high) = found.estimate.interval.unwrap_or((0.0, f64::INFINITY));
+    [low, found.estimate.ratio, high]
+}
+
 fn centre(row: &Row) -> Option<f64> {
     Some(row.figure.as_ref()?.centre)
 }
@@ -424,6 +423,11 @@ fn ascii(text: &str) -> String {
             '×' => "x".to_string(),
             '·' => "|".to_string(),
             '…' => "...".to_string(),
+            '├' | '┤' | '┊' => "|".to_string(),
+            '─' => "-".to_string(),
+            '●' => "o".to_string(),
+            '◂' => "<".to_string(),
+            '▸' => ">".to_string(),
             'µ' => "u".to_string(),
             c if c.is_ascii() => c.to_string(),
             _ => "?".to_string(),

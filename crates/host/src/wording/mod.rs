@@ -5,6 +5,7 @@
 //! Must not know: `executor`, `render`, `run`.
 
 pub(crate) mod answer;
+pub(crate) mod axis;
 pub mod between_runs;
 pub(crate) mod champions;
 pub(crate) mod comparison;

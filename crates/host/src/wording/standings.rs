@@ -8,10 +8,23 @@ use pickfs_system::units::show_duration;
 /// A table with a heading, and a line about all of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Standings {
-    /// Name, time, difference, interval, word; the heading first, then the fastest.
-    pub rows: Vec<[String; 5]>,
+    /// Name, time, difference, interval, word.
+    pub heading: [String; 5],
+    /// The fastest first.
+    pub rows: Vec<StandingsRow>,
     /// "Noise floor ±3 % (ext4 against itself). About 4.00 min to a decision."
     pub note: String,
+}
+
+/// A target that has a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct StandingsRow {
+    /// As in the heading.
+    pub cells: [String; 5],
+    /// Low, centre and high of the ratio to the reference; 1 for the reference itself, infinitely wide without an interval.
+    pub ratio: [f64; 3],
+    pub rounds: usize,
+    pub is_eliminated: bool,
 }
 
 impl Model {
@@ -33,7 +46,7 @@ impl Model {
             String::new(),
         ];
         let rows = rows.into_iter().map(|row| self.standing(row, panel, work));
-        Some(Standings { rows: std::iter::once(heading).chain(rows).collect(), note: self.note(work, panel) })
+        Some(Standings { heading, rows: rows.collect(), note: self.note(work, panel) })
     }
 
     /// What the pick is about: all works together, or the first.
@@ -41,17 +54,26 @@ impl Model {
         self.overall.as_ref().map(|overall| &overall.work).or(self.works.first())
     }
 
-    fn standing(&self, row: &Row, panel: &Panel, work: &WorkReport) -> [String; 5] {
+    fn standing(&self, row: &Row, panel: &Panel, work: &WorkReport) -> StandingsRow {
         let name = &self.targets[row.target].name;
         let time = row.figure.as_ref().map_or(String::new(), |figure| panel.unit.show(figure.centre));
         let against = row.against.as_ref();
-        let word = match self.history.eliminated.iter().find(|(eliminated, ..)| eliminated == name) {
+        let left = self.history.eliminated.iter().find(|(eliminated, ..)| eliminated == name);
+        let word = match left {
             Some((_, round, _)) => format!("eliminated after {}", counted(*round as usize, "round")),
             None if work.reference == Some(row.target) => Standing::Reference.word(1.0, work.terms()),
             None => Standing::in_panel(panel, row.target, against).word(ratio(row), work.terms()),
         };
         let difference = against.map_or(String::new(), |found| signed_percent(found.estimate.ratio));
-        [name.clone(), time, difference, against.map_or(String::new(), |found| interval(&found.estimate)), word]
+        let range = against.map_or(String::new(), |found| interval(&found.estimate));
+        let unknown = (0.0, f64::INFINITY);
+        let (low, high) = against.map_or((1.0, 1.0), |found| found.estimate.interval.unwrap_or(unknown));
+        StandingsRow {
+            cells: [name.clone(), time, difference, range, word],
+            ratio: [low, ratio(row), high],
+            rounds: row.figure.as_ref().map_or(0, |figure| figure.rounds),
+            is_eliminated: left.is_some(),
+        }
     }
 
     fn note(&self, work: &WorkReport, panel: &Panel) -> String {

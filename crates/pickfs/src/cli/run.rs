@@ -43,7 +43,8 @@ pub(crate) struct Arguments {
     /// Agree to the programs that the plan runs on this machine; `pickfs plan` shows them
     #[arg(long)]
     yes: bool,
-    /// How to show what goes on: for people, or as JSON, an object a line on standard error
+    /// How to show what goes on: for people (a large terminal is filled), as plain lines, or as JSON, an object a line on
+    /// standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
     /// The journal is fetched by another machine, which makes the report
@@ -58,6 +59,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Shown {
     People,
+    Lines,
     Json,
 }
 
@@ -65,6 +67,7 @@ impl Shown {
     fn progress(self) -> Box<dyn Progress> {
         match self {
             Shown::People => run::for_people(),
+            Shown::Lines => Box::new(run::Lines::default()),
             Shown::Json => run::for_programs(),
         }
     }

@@ -43,7 +43,7 @@ impl Eta {
 
     pub(crate) fn left(&self) -> String {
         if self.ended >= self.planned {
-            return "none left".into();
+            return "the results next".into();
         }
         let means: Vec<f64> = self.seconds.values().map(|(sum, count)| sum / *count as f64).collect();
         if means.is_empty() {
@@ -64,6 +64,7 @@ mod tests {
         let seconds = HashMap::from([("fast".to_string(), (2.0, 2)), ("slow".to_string(), (3.0, 1))]);
         let mut eta = Eta { planned: 33, ended: 3, begun: None, seconds };
         assert_eq!(eta.left(), "about 60.0 s left");
+        assert_eq!(Eta::new(3, 3).left(), "the results next", "rounds may follow");
         assert_eq!(Eta::new(1, 0).left(), "time left unknown");
         eta.forget("slow");
         assert_eq!(eta.left(), "about 30.0 s left");

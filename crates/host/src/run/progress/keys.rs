@@ -1,9 +1,8 @@
-//! One key while a run goes on: `q` ends it after the cell that is under way.
+//! Keys while a run goes on, and when the terminal is another's for a while.
 //!
 //! The terminal gives keys at once and shows none meanwhile. It is put back when this is dropped, before the process is
 //! suspended (Ctrl-Z) and before it is ended by Ctrl-\; a shell does the same after SIGKILL.
 
-use pickfs_system::process::request_end;
 use rustix::process::getpgrp;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr,
@@ -20,14 +19,23 @@ use std::time::Duration;
 /// A person does not notice it, and it takes no time from what is measured.
 const LOOK: Duration = Duration::from_millis(250);
 
+pub(crate) enum Event {
+    /// A letter in lower case, or any other byte of the keyboard.
+    Key(u8),
+    /// The process is about to be suspended, or ended by a signal.
+    Suspending,
+    /// It is in the foreground again.
+    Back,
+}
+
 pub(crate) struct Keys {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keys {
-    /// `None` where there is no keyboard, or another program reads it. `heard` is called when `q` is pressed first.
-    pub(crate) fn listen(heard: impl Fn() + Send + 'static) -> Option<Keys> {
+    /// `None` where there is no keyboard, or another program reads it.
+    pub(crate) fn listen(heard: impl Fn(Event) + Send + 'static) -> Option<Keys> {
         // A pager behind our output reads the same keyboard.
         if !isatty(stdin()) || !isatty(std::io::stdout()) || !is_ours() {
             return None;
@@ -51,22 +59,21 @@ impl Drop for Keys {
     }
 }
 
-fn look_until(over: &AtomicBool, mut mode: Mode, mut signals: Signals, heard: impl Fn()) {
-    let mut has_heard = false;
+fn look_until(over: &AtomicBool, mut mode: Mode, mut signals: Signals, heard: impl Fn(Event)) {
     while !over.load(Ordering::Relaxed) {
         std::thread::park_timeout(LOOK);
         for signal in signals.pending() {
+            heard(Event::Suspending);
             mode.put_back();
             let _ = emulate_default_handler(signal);
             // Back from being suspended, perhaps into the background.
             if is_ours() {
                 mode.set();
+                heard(Event::Back);
             }
         }
-        if !has_heard && is_ours() && is_pressed(b'q') {
-            has_heard = true;
-            request_end();
-            heard();
+        if is_ours() {
+            pressed().into_iter().for_each(|key| heard(Event::Key(key)));
         }
     }
 }
@@ -77,10 +84,10 @@ fn is_ours() -> bool {
 }
 
 /// Since the last look.
-fn is_pressed(key: u8) -> bool {
+fn pressed() -> Vec<u8> {
     let mut keys = [0; 64];
     let read = rustix::io::read(stdin(), &mut keys).unwrap_or(0);
-    keys[..read].iter().any(|pressed| pressed.to_ascii_lowercase() == key)
+    keys[..read].to_ascii_lowercase()
 }
 
 /// How the terminal was, put back on drop.

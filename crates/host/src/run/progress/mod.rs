@@ -1,6 +1,8 @@
-//! What a run says while it goes on: plain lines, a few lines at the foot of a terminal, or JSON for programs.
+//! What a run says while it goes on: plain lines, a few lines at the foot of a terminal, the whole of a large one, or JSON for
+//! programs.
 
 mod eta;
+mod full_screen;
 mod json;
 mod keys;
 mod lines;
@@ -9,14 +11,16 @@ mod terminal;
 pub use lines::Lines;
 
 use super::Finish;
+use full_screen::{FullScreen, Shared};
 use indicatif::ProgressBar;
 use json::Json;
 use pickfs_core::journal::{Folded, Look, Outcome, Run};
 use pickfs_core::plan::Cell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use terminal::Terminal;
+use textwrap::core::display_width;
 
 /// Where messages go, while standard error is not plain lines.
 static TOLD_TO: Mutex<Told> = Mutex::new(Told::Lines);
@@ -26,6 +30,7 @@ enum Told {
     Json,
     /// Above the foot of the terminal.
     Foot(ProgressBar),
+    Screen(Arc<Shared>),
 }
 
 fn tell_to(told: Told) {
@@ -40,6 +45,10 @@ pub fn tell(text: &str) {
         Told::Json => writeln!(std::io::stderr(), "{}", json::message(text)),
         Told::Foot(bar) => {
             bar.println(text);
+            Ok(())
+        }
+        Told::Screen(screen) => {
+            screen.message(text);
             Ok(())
         }
     };
@@ -74,10 +83,51 @@ pub(crate) struct Silent;
 
 impl Progress for Silent {}
 
-/// On a terminal that can move its cursor its foot, elsewhere lines.
+/// The smallest terminal that a run fills.
+const FULL: TerminalSize = TerminalSize { columns: 100, lines: 30 };
+
+/// On a large terminal all of it, on one that can move its cursor its foot, elsewhere lines.
 pub fn for_people() -> Box<dyn Progress> {
     let has_cursor = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    if has_cursor { Box::new(Terminal::new()) } else { Box::new(Lines::default()) }
+    let size = TerminalSize::now();
+    let is_large = size.columns >= FULL.columns && size.lines >= FULL.lines;
+    match has_cursor {
+        // A pager behind our output writes to the same terminal.
+        true if is_large && std::io::stdout().is_terminal() => Box::new(FullScreen::default()),
+        true => Box::new(Terminal::new()),
+        false => Box::new(Lines::default()),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct TerminalSize {
+    columns: usize,
+    lines: usize,
+}
+
+impl TerminalSize {
+    /// Of the terminal behind standard error.
+    fn now() -> TerminalSize {
+        let found = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+        let found = found.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        found.map_or(TerminalSize { columns: 80, lines: 24 }, |size| TerminalSize {
+            columns: size.ws_col.into(),
+            lines: size.ws_row.into(),
+        })
+    }
+}
+
+/// To what fits a line: one that wraps would shift all above it.
+fn cut(line: &str, width: usize) -> String {
+    let mut shown = String::new();
+    for letter in line.chars() {
+        if display_width(&shown) + 2 > width {
+            shown.push('…');
+            break;
+        }
+        shown.push(letter);
+    }
+    shown
 }
 
 /// Standard error is read by a program.

@@ -1,15 +1,16 @@
 //! The foot of a terminal: standings, the last results, and a bar with what goes on; what is to be kept scrolls above.
 
 use super::eta::Eta;
-use super::keys::Keys;
+use super::keys::{Event, Keys};
 use super::lines::{before, ended};
-use super::{Finish, Progress, Told, tell, tell_to};
+use super::{Finish, Progress, TerminalSize, Told, cut, tell, tell_to};
 use crate::analysis;
 use crate::wording::history::interim_analysis;
 use crate::wording::standings::Standings;
 use indicatif::{ProgressBar, ProgressStyle};
 use pickfs_core::journal::{Folded, Look, Outcome, Run};
 use pickfs_core::plan::Cell;
+use pickfs_system::process::{end_requested, request_end};
 use pickfs_system::units::show_duration;
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Terminal {
             [] => None,
             phases => Some(format!("{}: {}", self.results.of, phases.join(", "))),
         };
-        let width = size().0;
+        let width = TerminalSize::now().columns;
         let lines = self.standings.iter().cloned().chain(results).map(|line| cut(&line, width));
         let foot: Vec<String> = lines.collect();
         let template = match foot.as_slice() {
@@ -67,7 +68,9 @@ impl Terminal {
     fn stand(&mut self, folded: &Folded) {
         // A journal that cannot be judged is the report's to complain of.
         let found = analysis::model(folded).ok().and_then(|model| model.standings());
-        self.standings = found.map(|found| laid_out(&found, size().1.saturating_sub(OTHER_LINES))).unwrap_or_default();
+        self.standings = found
+            .map(|found| laid_out(&found, TerminalSize::now().lines.saturating_sub(OTHER_LINES)))
+            .unwrap_or_default();
         self.draw();
     }
 }
@@ -82,7 +85,12 @@ impl Progress for Terminal {
         self.bar.enable_steady_tick(TICK);
         tell_to(Told::Foot(self.bar.clone()));
         before(planned, ended).iter().for_each(|line| tell(line));
-        self.keys = Keys::listen(|| tell("ending after this cell, then the report; Ctrl-C stops now"));
+        self.keys = Keys::listen(|event| {
+            if matches!(event, Event::Key(b'q')) && !end_requested() {
+                request_end();
+                tell("ending after this cell, then the report; Ctrl-C stops now");
+            }
+        });
         if self.keys.is_some() {
             tell("press q to end the run after the cell that is under way, with a report");
         }
@@ -151,16 +159,10 @@ impl Drop for Terminal {
     }
 }
 
-/// Columns and lines of the terminal behind standard error.
-fn size() -> (usize, usize) {
-    let found = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
-    let found = found.filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    found.map_or((80, 24), |size| (usize::from(size.ws_col), usize::from(size.ws_row)))
-}
-
 /// At most `room` lines in all; names to the left, figures to the right.
 fn laid_out(standings: &Standings, room: usize) -> Vec<String> {
-    let width = |column: usize| standings.rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0);
+    let lines = || std::iter::once(&standings.heading).chain(standings.rows.iter().map(|row| &row.cells));
+    let width = |column: usize| lines().map(|row| display_width(&row[column])).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(width);
     let right = |text: &str, width: usize| format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))));
     let line = |row: &[String; 5]| {
@@ -169,42 +171,31 @@ fn laid_out(standings: &Standings, room: usize) -> Vec<String> {
         format!("{name}  {time}  {difference}  {interval}  {}", row[4]).trim_end().to_string()
     };
     let shown = room.max(3).saturating_sub(1);
-    let left_out = standings.rows.len().saturating_sub(shown);
+    let left_out = lines().count().saturating_sub(shown);
     let more = (left_out > 0).then(|| format!("… and {left_out} slower"));
-    let rows = standings.rows.iter().take(shown).map(line);
+    let rows = lines().take(shown).map(line);
     rows.chain(more).chain([standings.note.clone()]).collect()
-}
-
-/// To what fits a line: one that wraps would shift all above it.
-fn cut(line: &str, width: usize) -> String {
-    let mut shown = String::new();
-    for letter in line.chars() {
-        if display_width(&shown) + 2 > width {
-            shown.push('…');
-            break;
-        }
-        shown.push(letter);
-    }
-    shown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wording::standings::StandingsRow;
 
-    fn row(name: &str, rest: [&str; 4]) -> [String; 5] {
+    fn cells(name: &str, rest: [&str; 4]) -> [String; 5] {
         let [time, difference, interval, word] = rest.map(String::from);
         [name.into(), time, difference, interval, word]
     }
 
     #[test]
     fn standings_are_a_table_that_fits() {
+        let row = |name, rest| StandingsRow { cells: cells(name, rest), ..StandingsRow::default() };
+        let heading = cells("After 3 rounds: whole job", ["time", "vs ext4", "95 % interval", ""]);
         let rows = vec![
-            row("After 3 rounds: whole job", ["time", "vs ext4", "95 % interval", ""]),
             row("ext4", ["234 ms", "", "", "reference"]),
             row("xfs", ["1.24 s", "+5 %", "−9 to +25 %", "too close"]),
         ];
-        let standings = Standings { rows, note: "Noise floor ±3 %.".into() };
+        let standings = Standings { heading, rows, note: "Noise floor ±3 %.".into() };
         let expected = "\
 After 3 rounds: whole job    time  vs ext4  95 % interval
 ext4                       234 ms                          reference

@@ -1,0 +1,305 @@
+//! The whole terminal, where it is large: a row a target with its interval on one axis, the cell under way, the machine, and keys.
+//!
+//! A phase's clock must not pay for it: from the moment when a phase gets ready until its time is known nothing is read or
+//! drawn.
+
+mod layout;
+mod machine;
+
+use super::eta::Eta;
+use super::keys::{Event, Keys};
+use super::lines::{before, ended};
+use super::{Finish, Progress, TerminalSize, Told, tell, tell_to};
+use crate::analysis;
+use crate::wording::history::interim_analysis;
+use crate::wording::standings::Standings;
+use layout::layout;
+use machine::{DeviceRate, Machine, ProcessorShares};
+use pickfs_core::journal::{Folded, Look, Outcome, Run};
+use pickfs_core::plan::Cell;
+use pickfs_system::process::{end_requested, request_end};
+use pickfs_system::units::show_duration;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+/// While cells wait for the user.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// All that is on the screen.
+#[derive(Default)]
+struct View {
+    title: String,
+    journal: PathBuf,
+    elapsed: Duration,
+    clock: Eta,
+    /// What each round is, and how many there may be.
+    round: u32,
+    most_rounds: u32,
+    standings: Option<Standings>,
+    /// "round 2  xfs  tree"; empty before the first cell.
+    cell: String,
+    /// Phases of the cell with their times, the last cell's until a new one has any.
+    phases: Vec<String>,
+    phase: String,
+    doing: String,
+    devices: Vec<DeviceRate>,
+    processor: Option<ProcessorShares>,
+    messages: Vec<String>,
+    is_paused: bool,
+    is_ending: bool,
+    shows_keys: bool,
+    wants_page: bool,
+}
+
+/// What the run, the keyboard and the clock share.
+#[derive(Default)]
+pub(super) struct Shared {
+    view: Mutex<View>,
+    begun: Mutex<Option<Instant>>,
+    /// A phase is measured: nothing is drawn.
+    is_measuring: Mutex<bool>,
+    is_over: Mutex<bool>,
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn view(&self) -> MutexGuard<'_, View> {
+        locked(&self.view)
+    }
+
+    /// A message is kept, and seen at once unless a phase is measured.
+    pub(super) fn message(&self, text: &str) {
+        self.view().messages.extend(text.lines().map(str::to_string));
+        self.draw();
+    }
+
+    fn draw(&self) {
+        if *locked(&self.is_measuring) || *locked(&self.is_over) {
+            return;
+        }
+        let size = TerminalSize::now();
+        let mut view = self.view();
+        view.elapsed = locked(&self.begun).map_or(Duration::ZERO, |begun| begun.elapsed());
+        let lines = layout(&view, size.columns, size.lines);
+        drop(view);
+        write(&format!("\x1b[H{}\x1b[J", lines.join("\x1b[K\r\n")));
+    }
+
+    fn press(&self, key: u8) {
+        let mut view = self.view();
+        match key {
+            b'q' => {
+                view.is_ending = true;
+                request_end();
+            }
+            b'p' => view.is_paused = !view.is_paused,
+            b'o' => view.wants_page = true,
+            b'?' => view.shows_keys = !view.shows_keys,
+            _ => return,
+        }
+        drop(view);
+        self.draw();
+    }
+}
+
+fn write(text: &str) {
+    let mut terminal = std::io::stderr().lock();
+    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
+}
+
+/// The screen as it was comes back on leaving.
+fn enter() {
+    write("\x1b[?1049h\x1b[?25l\x1b[2J");
+}
+
+fn leave() {
+    write("\x1b[?25h\x1b[?1049l");
+}
+
+#[derive(Default)]
+pub(super) struct FullScreen {
+    shared: Arc<Shared>,
+    keys: Option<Keys>,
+    ticker: Option<JoinHandle<()>>,
+}
+
+impl FullScreen {
+    fn begun(&self) -> bool {
+        self.ticker.is_some()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut View)) {
+        change(&mut self.shared.view());
+        self.shared.draw();
+    }
+
+    fn measure(&self, is_measuring: bool) {
+        *locked(&self.shared.is_measuring) = is_measuring;
+    }
+
+    /// A journal that cannot be judged is the report's to complain of.
+    fn stand(&self, folded: &Folded) {
+        let standings = analysis::model(folded).ok().and_then(|model| model.standings());
+        self.change(|view| view.standings = standings);
+    }
+
+    /// What the user asked for while a cell ran.
+    fn between_cells(&self) {
+        let journal = {
+            let mut view = self.shared.view();
+            std::mem::take(&mut view.wants_page).then(|| view.journal.clone())
+        };
+        if let Some(journal) = journal {
+            tell(&page(&journal));
+        }
+        while self.shared.view().is_paused && !end_requested() {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// By a program of its own, as no report is made here.
+fn page(journal: &Path) -> String {
+    let page = journal.with_extension("html");
+    let program = std::env::current_exe().unwrap_or_else(|_| "pickfs".into());
+    let mut command = Command::new(program);
+    command.arg("report").arg(journal).arg("--output").arg(&page).stdin(Stdio::null());
+    match command.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => format!("what is known so far: {}", page.display()),
+        Ok(status) => format!("no page was written: pickfs report ended with {status}"),
+        Err(error) => format!("no page was written: {error}"),
+    }
+}
+
+impl Progress for FullScreen {
+    fn begin(&mut self, run: &Run, journal: &Path, planned: usize, ended: usize) {
+        let targets = run.plan.targets.iter().filter(|target| !target.duplicate);
+        let targets: Vec<&str> = targets.map(|target| target.name.as_str()).collect();
+        let works: Vec<&str> = run.plan.works.iter().map(|work| work.name.as_str()).collect();
+        enter();
+        *locked(&self.shared.begun) = Some(Instant::now());
+        self.change(|view| {
+            view.title = format!("{}: {}", works.join(", "), targets.join(", "));
+            view.journal = journal.into();
+            view.clock = Eta::new(planned, ended);
+            view.most_rounds = run.plan.stop.most_rounds();
+        });
+        tell_to(Told::Screen(self.shared.clone()));
+        before(planned, ended).iter().for_each(|line| tell(line));
+        let shared = self.shared.clone();
+        self.keys = Keys::listen(move |event| match event {
+            Event::Key(key) => shared.press(key),
+            Event::Suspending => leave(),
+            Event::Back => enter(),
+        });
+        let shared = self.shared.clone();
+        self.ticker = Some(std::thread::spawn(move || tick(&shared)));
+    }
+
+    fn say(&mut self, text: &str) {
+        if !self.begun() {
+            return tell(text);
+        }
+        self.change(|view| view.doing = text.into());
+    }
+
+    fn remark(&mut self, text: &str) {
+        tell(text);
+    }
+
+    fn cell(&mut self, cell: &Cell) {
+        self.between_cells();
+        self.change(|view| {
+            view.clock.start();
+            view.round = cell.round;
+            view.cell = format!("round {}  {}  {}", cell.round, cell.target.name, cell.work.name);
+            view.phases.clear();
+            view.phase.clear();
+            view.doing = "making the file system".into();
+        });
+    }
+
+    fn phase(&mut self, phase: &str) {
+        self.change(|view| (view.phase, view.doing) = (phase.into(), String::new()));
+        self.measure(true);
+    }
+
+    fn phase_ended(&mut self, phase: &str, ns: f64) {
+        self.measure(false);
+        self.change(|view| {
+            view.phases.push(format!("{phase} {}", show_duration(ns)));
+            view.phase.clear();
+        });
+    }
+
+    fn cell_ended(&mut self, cell: &Cell, outcome: &Outcome, folded: &Folded) {
+        self.measure(false);
+        let processor = ProcessorShares::of_cell(folded, &cell.id);
+        self.change(|view| {
+            view.clock.stop(&cell.target.name);
+            (view.phase, view.doing) = (String::new(), "cleaning up".into());
+            view.processor = processor.or(view.processor.take());
+        });
+        if *outcome != Outcome::Done {
+            let line = ended(&self.shared.view().clock, cell, outcome, None);
+            tell(&line);
+        }
+    }
+
+    fn round_ended(&mut self, folded: &Folded) {
+        self.stand(folded);
+    }
+
+    fn looked(&mut self, look: &Look, planned: usize, folded: &Folded) {
+        tell(&interim_analysis(look));
+        {
+            let mut view = self.shared.view();
+            view.clock.planned = planned;
+            look.leaving.iter().for_each(|leaving| view.clock.forget(&leaving.target));
+        }
+        self.stand(folded);
+    }
+
+    fn end(&mut self, _finish: Option<Finish>) {
+        let Some(ticker) = self.ticker.take() else { return };
+        self.keys = None;
+        *locked(&self.shared.is_over) = true;
+        ticker.thread().unpark();
+        let _ = ticker.join();
+        leave();
+        tell_to(Told::Lines);
+        // They were on a screen that is gone.
+        let messages = std::mem::take(&mut self.shared.view().messages);
+        messages.iter().for_each(|line| tell(line));
+    }
+}
+
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+/// Each second what the disks do, and the time, while no phase is measured.
+fn tick(shared: &Shared) {
+    let mut machine = Machine::default();
+    while !*locked(&shared.is_over) {
+        if *locked(&shared.is_measuring) {
+            // Rates over a phase would be of no moment.
+            machine = Machine::default();
+        } else {
+            let devices = machine.rates();
+            shared.view().devices = devices;
+            shared.draw();
+        }
+        std::thread::park_timeout(TICK);
+    }
+}
