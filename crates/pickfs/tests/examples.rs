@@ -45,6 +45,19 @@ fn parts_of_plans_in_the_documents_are_right() {
     assert!(wrong.is_empty() && count > 15, "of {count} parts: {}", wrong.join("\n"));
 }
 
+/// A page that the index does not name is found by no one; one that it names and is not there, by everyone.
+#[test]
+fn the_manual_names_each_of_its_pages_and_no_other() {
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    let (index, pages): (Vec<_>, Vec<_>) = pages().into_iter().partition(|(page, _)| page == "README.md");
+    let links = index[0].1.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let named: Vec<&str> = links.filter(|link| !link.is_empty()).collect();
+    let gone: Vec<&&str> = named.iter().filter(|link| !docs.join(link).exists()).collect();
+    let unnamed: Vec<&String> =
+        pages.iter().map(|(page, _)| page).filter(|page| !named.contains(&page.as_str())).collect();
+    assert!(gone.is_empty() && unnamed.is_empty(), "not there: {gone:?}; not named: {unnamed:?}");
+}
+
 /// A link from a page to itself leads nowhere.
 #[test]
 fn no_page_links_to_itself() {
