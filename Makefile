@@ -162,9 +162,11 @@ sanitize: install-build
 test-all: test test-deep test-statistics test-data test-kernel test-vm test-sim test-fleet
 	cargo test --release --locked --test end-to-end -- sweep:: store:: --ignored --nocapture
 
-# The page of a report as it looks in Chromium, into docs/page: to be looked at after each change of it.
-screenshots: deps
-	@$(call install,pngquant)
+# The page of a report as it looks in Chromium, into docs/page, and a run on a terminal, into docs: to be looked at after each
+# change of them. The run is best made on a machine with nothing else to do.
+screenshots: deps build
+	@$(call install,pngquant python3-pyte)
+	packaging/moving-picture 100x30 docs/run target/release/pickfs run --memory --source /usr/include/linux --fs ext4,xfs,btrfs --rounds 9
 	PICKFS_SCREENSHOTS=$(CURDIR)/docs/page cargo test --locked --test end-to-end screenshots -- --ignored
 	pngquant --force --ext .png --quality 80-98 --speed 1 --strip docs/page/*.png
 

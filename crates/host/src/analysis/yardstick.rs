@@ -18,7 +18,7 @@ pub enum Unreliable {
 
 /// As a share of the time of a phase: half of one processor. It is more than the flag of a phase asks for, as a desktop has
 /// a few percent of other work all the time.
-const MUCH_CPU: f64 = 0.5;
+pub(crate) const MUCH_CPU: f64 = 0.5;
 /// The kernel counts in ticks of up to 10 ms.
 const LEAST_CPU_NS: f64 = 2e7;
 const LEAST_BYTES: f64 = (1 << 20) as f64;

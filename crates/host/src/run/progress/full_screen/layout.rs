@@ -2,6 +2,7 @@
 
 use super::super::cut;
 use super::View;
+use crate::analysis::MUCH_CPU;
 use crate::wording::axis::Axis;
 use crate::wording::standings::{Standings, StandingsRow};
 use pickfs_system::units::show_bytes;
@@ -30,7 +31,8 @@ pub(super) fn layout(view: &View, width: usize, height: usize) -> Vec<String> {
     lines.push(fit(&cell(view), width));
     lines.push(fit(&phases(view), width));
     lines.push(rule("this machine", width));
-    lines.extend(machine.iter().map(|line| fit(line, width)));
+    lines
+        .extend(machine.iter().map(|(line, matters)| if *matters { red(&fit(line, width)) } else { fit(line, width) }));
     lines.push(rule("messages", width));
     let room = height.saturating_sub(lines.len() + foot.len());
     let messages = &view.messages[view.messages.len().saturating_sub(room)..];
@@ -102,7 +104,8 @@ fn phases(view: &View) -> String {
     view.phases.join("   ")
 }
 
-fn machine(view: &View) -> Vec<String> {
+/// What is seen of it, and whether it disturbs the run.
+fn machine(view: &View) -> Vec<(String, bool)> {
     let devices = view.devices.iter().map(|device| {
         let rate = |bytes: f64| format!("{}/s", show_bytes(bytes));
         format!("{}: {} read, {} written", device.name, rate(device.read), rate(device.written))
@@ -112,11 +115,12 @@ fn machine(view: &View) -> Vec<String> {
     let processors = view.processor.as_ref().map(|found| {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let (work, kernel, others) = (percent(found.work), percent(found.kernel), percent(found.others));
-        format!(
+        let line = format!(
             "of one processor in the last cell: the work {work}, the kernel beside it {kernel}, other programs {others}"
-        )
+        );
+        (line, found.others > MUCH_CPU)
     });
-    std::iter::once(disks).chain(processors).collect()
+    std::iter::once((disks, false)).chain(processors).collect()
 }
 
 fn foot(view: &View, width: usize) -> Vec<String> {
@@ -141,6 +145,10 @@ fn bold(text: &str) -> String {
 
 fn faint(text: &str) -> String {
     format!("\x1b[2m{text}\x1b[0m")
+}
+
+fn red(text: &str) -> String {
+    format!("\x1b[31m{text}\x1b[0m")
 }
 
 fn left(text: &str, width: usize) -> String {
@@ -193,7 +201,7 @@ mod tests {
 
     /// Without the words that make letters bold or faint.
     fn plain(lines: &[String]) -> Vec<String> {
-        let words = ["\x1b[0m", "\x1b[1m", "\x1b[2m"];
+        let words = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"];
         lines.iter().map(|line| words.iter().fold(line.clone(), |line, word| line.replace(word, ""))).collect()
     }
 
@@ -233,6 +241,15 @@ message 28";
                 assert!(shown.iter().all(|line| display_width(line) <= width), "{width} {height}: {shown:#?}");
             }
         }
+    }
+
+    #[test]
+    fn other_programs_are_red_once_they_make_a_run_unreliable() {
+        let machine = |others| {
+            let processor = Some(ProcessorShares { work: 0.9, kernel: 0.3, others });
+            layout(&View { processor, ..view() }, 100, 30).into_iter().any(|line| line.starts_with("\x1b[31m"))
+        };
+        assert_eq!([0.4, 0.6].map(machine), [false, true]);
     }
 
     #[test]
