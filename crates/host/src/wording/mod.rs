@@ -8,6 +8,7 @@ pub(crate) mod answer;
 pub mod between_runs;
 pub(crate) mod champions;
 pub(crate) mod comparison;
+pub mod digest;
 pub(crate) mod durability;
 pub(crate) mod features;
 pub mod fidelity;
