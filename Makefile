@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run deps test test-deep audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
+.PHONY: run deps test test-deep audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -70,6 +70,10 @@ atlas-store: deps build
 	for journal in atlas/*.jsonl.xz; do xz --decompress --stdout "$$journal" >"target/atlas/runs/$$(basename "$$journal" .xz)" || exit 1; done
 	target/release/pickfs push target/atlas/store target/atlas/runs
 	target/release/pickfs site target/atlas/store target/atlas/site --title 'Which file system? The atlas of simulated disks'
+
+# What `pickfs for` says of the atlas, anew from its journals.
+atlas-digest: install-build
+	PICKFS_WRITE_DIGEST=1 cargo test --locked --test end-to-end -- the_digest_is_what_the_journals_say
 
 # Forty runs over four servers of ssh with twenty kills, a link that is cut for five minutes, and a hundred cells over two machines
 # of Slurm, with kills, against one machine: hours.

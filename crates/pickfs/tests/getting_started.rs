@@ -195,3 +195,35 @@ fn taplo_finds_every_example_right_and_slips_wrong() {
         assert!(!check(&file).0, "taplo accepts {slip:?}");
     }
 }
+
+/// Without measuring: what the atlas says, or that it says nothing, and the command that measures.
+#[test]
+fn each_purpose_has_a_first_answer() {
+    let lab = Lab::new();
+    let list = lab.run(&["for"]).code(0).out;
+    let words: Vec<&str> = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    assert_eq!(words.len(), 25, "{list}");
+    for word in words {
+        let said = lab.run(&["for", word, "--disk", "nvme"]).code(0).out;
+        let command = format!("pickfs for {word} --now");
+        assert!(said.contains("Known without measuring") && said.contains(&command), "{word}: {said}");
+        let plan = lab.run(&["for", word, "--plan"]).code(0).out;
+        lab.write_plan(&plan);
+        lab.run(&["plan", "plan.toml"]).code(0);
+        assert!(said.lines().all(|line| line.chars().count() <= 80 || !line.contains(' ')), "{word}: {said}");
+    }
+    let said = lab.run(&["for", "mail", "--disk", "hdd"]).code(0).out;
+    assert!(said.contains("Simulated hdd-7200, 2026-") && said.contains("Pick xfs: the fastest (95 %)"), "{said}");
+    let said = lab.run(&["for", "postgresql", "--fs", "ext4,xfs", "--budget", "1h"]).code(0).out;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("nothing: this work was not simulated") && said.contains("no new round after 60.0 min"),
+        "{said}"
+    );
+    assert!(said.contains("pickfs for postgres --fs ext4,xfs --budget 1h --now"), "{said}");
+    let said = lab.run(&["for", "postgers"]).code(2).err;
+    assert!(said.contains("did you mean `pickfs for postgres`?"), "{said}");
+    let said = lab.run(&["for", "postgres", "--trace", "maildir"]).code(2).err;
+    assert!(said.contains("use `pickfs run --trace`"), "{said}");
+}

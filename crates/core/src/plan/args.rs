@@ -18,6 +18,9 @@ use toml::{Table, Value};
 const USUAL_TARGETS: [&str; 5] = ["ext4", "xfs", "btrfs", "btrfs:lzo", "btrfs:zstd:1"];
 const USUAL_WORKLOAD: &str = "tree";
 const WORKLOAD_OF_JOBS: &str = "fio";
+/// Settings that name the data of a work.
+const DATA: &[&str] = &["source", "like", "scale", "files", "bytes"];
+const SIZE_OF_DATA: &[&str] = &["scale", "files", "bytes"];
 
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -25,6 +28,9 @@ pub struct PlanArgs {
     /// Plan file; without one, the options below make the plan
     #[arg(conflicts_with_all = flag_names())]
     pub plan: Option<PathBuf>,
+    // A plan without targets that the options complete and change; empty for a plan of options alone.
+    #[arg(skip)]
+    pub base: Table,
     #[command(flatten)]
     pub flags: PlanFlags,
     /// How to reach the machine that does the work (`pickfs list executors`), whatever the plan says
@@ -42,7 +48,8 @@ impl PlanArgs {
 
     /// The text alone, of which only what no plan can say is refused.
     pub fn text(&self, folder: &Path, makes: bool, catalogue: &Catalogue) -> Result<String, Vec<Complaint>> {
-        let writer = Writer { flags: &self.flags, folder, makes, catalogue, complaints: Complaints::default() };
+        let (base, complaints) = (&self.base, Complaints::default());
+        let writer = Writer { flags: &self.flags, base, folder, makes, catalogue, complaints };
         let mut table = writer.table(self.executor.as_deref());
         let complaints = writer.complaints.finish();
         if !complaints.is_empty() {
@@ -61,8 +68,9 @@ impl PlanFlags {
     /// What those flags say of when to stop that a run which is resumed can take.
     pub fn stop(&self) -> Result<Stop, Vec<Complaint>> {
         let (catalogue, complaints, mut plan) = (Catalogue::default(), Complaints::default(), Plan::default());
-        let (folder, makes) = (Path::new("/"), false);
-        let writer = Writer { flags: self, folder, makes, catalogue: &catalogue, complaints: Complaints::default() };
+        let (base, folder, makes) = (&Table::new(), Path::new("/"), false);
+        let writer =
+            Writer { flags: self, base, folder, makes, catalogue: &catalogue, complaints: Complaints::default() };
         let text = writer.below(STOP.name()).to_string();
         let document = DeTable::parse(&text).expect("a table that was written");
         let place = Place { path: vec![STOP.name().into()], ..end_of(&text) };
@@ -89,6 +97,7 @@ pub fn image_size(work: Option<u64>, free: Option<u64>) -> Option<String> {
 /// Writes the table of a plan from flags.
 struct Writer<'a> {
     flags: &'a PlanFlags,
+    base: &'a Table,
     folder: &'a Path,
     makes: bool,
     catalogue: &'a Catalogue,
@@ -102,13 +111,20 @@ impl Writer<'_> {
             "executor" => executor.map(Value::from),
             "backing" => backing.clone(),
             "target" => (!targets.is_empty()).then(|| targets.clone().into()),
-            "work" => Some(vec![self.work()].into()),
+            "work" => Some(self.works().into()),
             // A key with a flag, or a table of such keys.
-            _ => {
-                self.below("").remove(key).or_else(|| Some(self.below(key)).filter(|t| !t.is_empty()).map(Value::Table))
-            }
+            _ => self.below("").remove(key).or_else(|| self.changed(key)),
         };
         PLAN.keys.iter().filter_map(|key| Some((key.name.to_string(), value(key.name)?))).collect()
+    }
+
+    /// What the base says of a key; where that is a table, with the keys that flags give.
+    fn changed(&self, key: &str) -> Option<Value> {
+        let given = self.below(key);
+        match self.base.get(key) {
+            Some(Value::Table(base)) => Some(base.clone().into_iter().chain(given).collect::<Table>().into()),
+            base => base.cloned().or_else(|| (!given.is_empty()).then(|| given.into())),
+        }
     }
 
     /// The keys of a table that flags give one by one; above all tables, those that have the flag in their row.
@@ -129,6 +145,35 @@ impl Writer<'_> {
             takes if takes.is_path(text) => self.absolute(path, text).into(),
             _ => text.into(),
         }
+    }
+
+    /// Those of the base, changed where a setting of theirs is given.
+    fn works(&self) -> Vec<Table> {
+        let Some(Value::Array(works)) = self.base.get("work") else { return vec![self.work()] };
+        let given = self.below("work");
+        let works = works.iter().filter_map(Value::as_table);
+        for key in given.keys().filter(|key| !works.clone().any(|work| self.takes(work, key))) {
+            let place = Place::default().below("work", None).below(key, None);
+            self.complaints.add(&place, Problem::Of("changes none of the works".into()), "leave it out");
+        }
+        let change = |work: &Table| {
+            let changes = || given.iter().filter(|(key, _)| self.takes(work, key));
+            // Other data have another size.
+            let replaced = match changes().any(|(key, _)| key == "source" || key == "like") {
+                true => DATA,
+                false if changes().any(|(key, _)| key == "scale") => SIZE_OF_DATA,
+                false => &[],
+            };
+            let kept = work.iter().filter(|(key, _)| !replaced.contains(&key.as_str()));
+            kept.chain(changes()).map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        works.clone().map(change).collect()
+    }
+
+    fn takes(&self, work: &Table, setting: &str) -> bool {
+        let workload = work.get("workload").and_then(Value::as_str);
+        let known = self.catalogue.workloads.iter().find(|known| Some(known.name) == workload);
+        known.is_some_and(|known| known.settings.iter().any(|known| known.name == setting))
     }
 
     fn work(&self) -> Table {
@@ -306,6 +351,34 @@ mod tests {
         assert_eq!(plan.verdict.require, ["checksums", "snapshots"]);
         assert_eq!(plan.works[0].workload.settings.text("source"), Some("/here/src"));
         assert_eq!(plan.targets[0].backing.settings.number("size"), Some(8 << 30));
+    }
+
+    /// Flags, and what becomes of the base.
+    #[test]
+    fn flags_change_a_plan_that_is_there() {
+        let base = "title = 'a'\n[stop]\nbudget = '1h'\ncell = '5m'\n[[work]]\nworkload = 'tree'\nfiles = 9\nshape = 'flat'\n\
+            [[work]]\nworkload = 'meta.ok'\n";
+        let changed = |line: &str| {
+            let words = line.split_whitespace();
+            let mut arguments = Line::try_parse_from(["pickfs"].into_iter().chain(words)).expect(line).arguments;
+            arguments.base = base.parse().unwrap();
+            arguments.plan(Path::new("/here"), true, &catalogue()).map_err(|complaints| complaints.len())
+        };
+        let tree = |plan: &Plan| {
+            let settings = &plan.works[0].workload.settings;
+            (
+                settings.number("files"),
+                settings.text("source").map(String::from),
+                settings.text("shape") == Some("flat"),
+            )
+        };
+        let (plan, text) = changed("--fs ext4 --memory").unwrap();
+        assert_eq!(tree(&plan), (Some(9), None, true), "{text}");
+        assert_eq!((plan.works.len(), plan.title.as_str(), plan.stop.cell_ns), (2, "a", 300_000_000_000));
+        let (plan, text) = changed("--fs ext4 --memory --source /a --budget 2h").unwrap();
+        assert_eq!(tree(&plan), (Some(4000), Some("/a".into()), true), "other data, of the default size: {text}");
+        assert_eq!((plan.stop.cell_ns, plan.stop.budget_ns), (300_000_000_000, Some(7_200_000_000_000)));
+        assert_eq!(changed("--fs ext4 --memory --scale 2"), Err(1), "none of these works has a scale");
     }
 
     #[test]

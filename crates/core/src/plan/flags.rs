@@ -136,13 +136,25 @@ impl PlanFlags {
     /// As arguments for a command line on another machine, which completes them by what it finds there. An error names a path
     /// that would be looked for in another folder there.
     pub fn words(&self) -> Result<Vec<String>, String> {
-        let mut words = Vec::new();
-        for (flag, values) in rows().filter_map(|flag| Some((flag, self.values.get(flag.name)?))) {
+        for (flag, values) in self.given() {
             let name = flag.name;
             let is_relative = |value: &&String| flag.takes.is_path(value) && Path::new(value).is_relative();
             if let Some(path) = values.iter().find(is_relative) {
                 return Err(format!("--{name} {path} is looked for on the other machine: give its whole path there"));
             }
+        }
+        Ok(self.as_typed())
+    }
+
+    fn given(&self) -> impl Iterator<Item = (Flag, &Vec<String>)> {
+        rows().filter_map(|flag| Some((flag, self.values.get(flag.name)?)))
+    }
+
+    /// As arguments for a command line on this machine, in this folder.
+    pub fn as_typed(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (flag, values) in self.given() {
+            let name = flag.name;
             // With `=`: a value may begin with a dash.
             match flag.takes {
                 Takes::Nothing => words.push(format!("--{name}")),
@@ -150,7 +162,7 @@ impl PlanFlags {
                 _ => words.extend(values.iter().map(|value| format!("--{name}={value}"))),
             }
         }
-        Ok(words)
+        words
     }
 }
 

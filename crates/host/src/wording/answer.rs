@@ -225,7 +225,7 @@ fn whole_minutes(ns: u64) -> String {
 }
 
 impl WorkReport {
-    fn work_and_data(&self) -> String {
+    pub(super) fn work_and_data(&self) -> String {
         let files = self.data.files.map(|files| counted(files.round() as usize, "file"));
         let bytes = self.data.bytes.map(show_bytes);
         let data: Vec<String> = files.into_iter().chain(bytes).collect();

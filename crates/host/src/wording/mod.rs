@@ -9,6 +9,7 @@ pub(crate) mod axis;
 pub mod between_runs;
 pub(crate) mod champions;
 pub(crate) mod comparison;
+pub mod digest;
 pub(crate) mod durability;
 pub(crate) mod features;
 pub mod fidelity;

@@ -1,7 +1,7 @@
 //! `pickfs completions`: what a shell needs to complete pickfs' words.
 
 use super::catalogue::catalogue;
-use super::{Outcome, Verb, command, help, list};
+use super::{Outcome, Verb, command, help, list, purpose};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
@@ -56,8 +56,9 @@ fn offered(argument: Arg) -> Arg {
             catalogue.filesystems.iter().flat_map(variants).collect()
         }
         "workload" => workload::for_users().map(|workload| workload.name()).collect(),
-        "sim" => pickfs_disks::ALL.iter().map(|model| model.name).collect(),
+        "disk" | "sim" => pickfs_disks::ALL.iter().map(|model| model.name).collect(),
         "trace" => shipped::ALL.iter().map(|trace| trace.name).collect(),
+        "purpose" => purpose::names().collect(),
         "topic" => help::names().collect(),
         "executor" => names(&catalogue.executors),
         "like" => builtin::ALL.iter().map(|profile| profile.name).collect(),

@@ -75,7 +75,7 @@ impl Verb for Arguments {
             return Err(Exit::usage(format!("there is no folder {}; make it first", folder.display())));
         }
         let mut answers = self.given();
-        plan_source::check(&as_flags(&answers))?;
+        plan_source::checked(as_flags(&answers))?;
         let may_try_again = std::io::stdin().is_terminal();
         self.ask(&mut answers, &mut std::io::stdin().lock(), may_try_again)?;
         let arguments = as_flags(&answers);
@@ -119,8 +119,8 @@ impl Arguments {
                 let mut tried = answers.clone();
                 let (text, is_typed) = answer(input, question, default)?;
                 tried[at] = text;
-                match plan_source::check(&as_flags(&tried)) {
-                    Ok(()) => {
+                match plan_source::checked(as_flags(&tried)) {
+                    Ok(_) => {
                         *answers = tried;
                         break;
                     }
@@ -155,7 +155,7 @@ fn as_flags([fs, on, work, budget, require]: &Answers) -> PlanArgs {
     if require != "none" {
         flags.set("require", list(require));
     }
-    PlanArgs { plan: None, flags, executor: None }
+    PlanArgs { flags, ..PlanArgs::default() }
 }
 
 /// As a shell would have read it.

@@ -14,6 +14,7 @@ mod cpu_speed;
 mod disk;
 mod doctor;
 mod far;
+mod for_what;
 mod forecast;
 mod forewarn;
 mod gate;
@@ -31,6 +32,7 @@ mod plan;
 mod plan_source;
 mod predict;
 mod programs;
+mod purpose;
 mod push;
 mod query;
 mod record;
@@ -100,6 +102,7 @@ const fn verb<V: Verb>(name: &'static str) -> Entry {
 /// In the order of the help: from the first that a user needs to the last.
 const VERBS: &[Entry] = &[
     verb::<run::Arguments>("run"),
+    verb::<for_what::Arguments>("for"),
     verb::<init::Arguments>("init"),
     verb::<plan::Arguments>("plan"),
     verb::<report::Arguments>("report"),
@@ -173,6 +176,7 @@ fn command() -> Command {
 
 /// What a stranger can type at once.
 const MOST_WANTED: &[[&str; 2]] = &[
+    ["pickfs for postgres", "an answer at once; `pickfs for` lists what there is"],
     ["sudo pickfs run", "compare ext4, xfs and btrfs in this folder, three minutes"],
     ["sudo pickfs run --fs ext4,xfs,btrfs --source DIR", "the same with your own files"],
     ["pickfs run --on DIR --on DIR", "compare two folders as they are, without root"],

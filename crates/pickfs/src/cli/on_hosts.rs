@@ -10,7 +10,7 @@ use pickfs_system::process::Interrupted;
 use std::path::{Path, PathBuf};
 
 // No doc comment: clap would take it for the verb's own.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Hosts {
     /// Run on these machines instead of here, by ssh; each does the whole plan, and goes on when the link is lost
     #[arg(long, visible_alias = "on-each", value_name = "HOST", value_delimiter = ',')]

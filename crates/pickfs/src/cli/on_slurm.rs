@@ -24,7 +24,7 @@ const TRIES: u32 = 4;
 const LEAVES: usize = 3;
 
 // No doc comment: clap would take it for the verb's own.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ToSlurm {
     /// Run as jobs of Slurm: a whole run has a machine for itself; cells of a simulation are elements of an array
     #[arg(long, value_name = "PARTITION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "host")]

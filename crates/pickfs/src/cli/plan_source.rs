@@ -149,9 +149,9 @@ pub(crate) fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     made(arguments, root)
 }
 
-/// Only whether they are right.
-pub(crate) fn check(arguments: &PlanArgs) -> Result<()> {
-    made(arguments.clone(), true).map(drop)
+/// The checked plan as root would get it.
+pub(crate) fn checked(arguments: PlanArgs) -> Result<Plan> {
+    made(arguments, true).map(|(plan, _)| plan)
 }
 
 fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
@@ -166,7 +166,7 @@ fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
     let plan = arguments.plan(&folder, makes_filesystems, &catalogue);
     let (mut plan, text) = plan.map_err(|complaints| wrong_flags(&arguments.flags, &complaints))?;
     let flags = &mut arguments.flags;
-    if has_aim(flags) || flags.has("budget") {
+    if plan.stop.rounds.is_some() || plan.stop.precision.is_some() || plan.stop.budget_ns.is_some() {
         return Ok((plan, text));
     }
     // Not checked anew: a check may look at each file of the user's data.
@@ -196,7 +196,7 @@ fn complete(arguments: &mut PlanArgs) {
     }
     // Other workloads than the usual one need not know a scale.
     let may_be_small = is_first_look || is_simulated && !names_data(flags);
-    let is_usual = !flags.has("workload") && !flags.has("job");
+    let is_usual = arguments.base.is_empty() && !flags.has("workload") && !flags.has("job");
     if may_be_small && is_usual && !flags.has("scale") {
         flags.set("scale", [USUAL_SCALE]);
     }
@@ -224,13 +224,33 @@ fn without_root(arguments: &mut PlanArgs) {
 /// The model of the kind of disk that a file lies on.
 fn model_like(file: &Path) -> &'static str {
     let disk = devices::disk_of_file(file);
-    let is_nvme = disk.and_then(devices::whole_disk).is_some_and(|disk| disk.to_string_lossy().contains("nvme"));
     let rotates = disk.and_then(|disk| devices::content(devices::queue_file(disk, "rotational")?));
-    match (is_nvme, rotates.as_deref()) {
-        (true, _) => "nvme",
-        (false, Some("1")) => "hdd-7200",
-        (false, _) => "sata-ssd",
+    match (disk_name(file), rotates.as_deref()) {
+        (Some(name), _) if name.contains("nvme") => "nvme",
+        (_, Some("1")) => "hdd-7200",
+        _ => "sata-ssd",
     }
+}
+
+/// As in /dev, of the whole disk that a file lies on, below what encrypts or divides it; none of a file in memory or on another
+/// machine.
+fn disk_name(file: &Path) -> Option<String> {
+    let below = |disk: &PathBuf| {
+        let own = std::fs::read_dir(disk.join("slaves")).ok()?.flatten().next()?.path().canonicalize().ok()?;
+        if own.join("partition").exists() { own.parent().map(Path::to_path_buf) } else { Some(own) }
+    };
+    let disk = devices::disk_of_file(file).and_then(devices::whole_disk)?;
+    let lowest = std::iter::successors(Some(disk), below).last()?;
+    Some(lowest.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The name of the disk that a file lies on, and the model of its kind; no model where that cannot be known: virtual disks
+/// call themselves turning, whatever lies below them.
+pub(crate) fn kind_of_disk(file: &Path) -> (Option<String>, Option<&'static str>) {
+    let name = disk_name(file);
+    let is_real = |name: &String| !["vd", "xvd", "loop", "ram", "zram"].iter().any(|virt| name.starts_with(virt));
+    let model = name.as_ref().filter(|name| is_real(name)).map(|_| model_like(file));
+    (name, model)
 }
 
 fn brings_its_own(executor: &str) -> bool {

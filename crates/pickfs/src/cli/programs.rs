@@ -115,7 +115,13 @@ fn agreed_to(programs: &str, plan: &Plan, source: &Source, yes: bool) -> Result<
     let agreed = match source {
         _ if runs_in_guests(plan) => return Ok(true),
         _ if yes => true,
-        _ if may_ask => asked()?,
+        _ if may_ask => {
+            let agreed = asked("Go on?")?;
+            if !agreed {
+                eprintln!("refused: nothing was run and nothing was touched");
+            }
+            agreed
+        }
         Source::Own => true,
         Source::Foreign(why) => {
             tell(&format!("refused: {why}; read the programs above, then give --yes to agree to them"));
@@ -129,16 +135,13 @@ fn agreed_to(programs: &str, plan: &Plan, source: &Source, yes: bool) -> Result<
     Ok(agreed)
 }
 
-fn asked() -> Result<bool> {
-    eprint!("Go on? [y/N] ");
+/// A question on a terminal, to which only yes is yes.
+pub(crate) fn asked(question: &str) -> Result<bool> {
+    eprint!("{question} [y/N] ");
     std::io::stderr().flush()?;
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
-    let agreed = matches!(line.trim(), "y" | "Y" | "yes");
-    if !agreed {
-        eprintln!("refused: nothing was run and nothing was touched");
-    }
-    Ok(agreed)
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 /// Named by the hash of the list: for other programs the user is asked anew.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Measure: a plan file, or targets named on the command line
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     plan: PlanArgs,
@@ -56,8 +56,9 @@ pub(crate) struct Arguments {
     to_slurm: on_slurm::ToSlurm,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Shown {
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+pub(crate) enum Shown {
+    #[default]
     People,
     Lines,
     Json,
@@ -132,6 +133,11 @@ impl Verb for Arguments {
 }
 
 impl Arguments {
+    /// A run of the plan that these words make.
+    pub(crate) fn of_plan(plan: PlanArgs, journal: Option<PathBuf>, yes: bool, progress: Shown) -> Arguments {
+        Arguments { plan, journal, yes, progress, ..Arguments::default() }
+    }
+
     /// What other machines do is agreed to here: no question of theirs reaches the user.
     fn agreed_elsewhere(&self) -> Result<bool> {
         let is_elsewhere = !self.hosts.host.is_empty() || self.to_slurm.slurm.is_some();

@@ -2,6 +2,7 @@
 
 use crate::common::{Lab, no_guests, not_run, run};
 use pickfs_core::journal::{Folded, Outcome};
+use pickfs_host::wording::digest::{Digest, digests};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -42,6 +43,26 @@ fn the_atlas_answers() {
         assert!(said.contains("pickfs run --trust --again store/journals/"), "{name}: {said}");
     }
     assert!(lab.run(&["ask", "store", "--like", "nothing-like-it"]).code(1).out.contains("nothing in store fits"));
+}
+
+/// What `pickfs for` says of the atlas is made of its journals, a line each: `make atlas-digest`.
+#[test]
+fn the_digest_is_what_the_journals_say() {
+    let lab = Lab::new();
+    let digests_of = |name: &String| {
+        unpack(&lab, name);
+        digests(&pickfs_host::analysis::model(&lab.folded_at(&format!("runs/{name}.jsonl"))).expect("a report"))
+    };
+    let mut all: Vec<Digest> = names().iter().flat_map(digests_of).collect();
+    all.sort();
+    let line = |digest: &Digest| serde_json::to_string(digest).unwrap() + "\n";
+    let wanted: String = all.iter().map(line).collect();
+    let file = atlas().join("../crates/pickfs/src/cli/purposes/atlas.jsonl");
+    if std::env::var_os("PICKFS_WRITE_DIGEST").is_some() {
+        std::fs::write(&file, &wanted).unwrap();
+    }
+    assert!(all.len() >= 12 && all.iter().all(|digest| digest.rounds >= 3 && !digest.verdict.is_empty()), "{all:?}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), wanted, "`make atlas-digest` brings it up to date");
 }
 
 /// Times of the first round, by target and phase; digests of disks too.

@@ -31,6 +31,7 @@ mod other_filesystems;
 mod planted_executor;
 mod postgresql;
 mod predict;
+mod purposes;
 mod recipe_works;
 mod recipes;
 mod respond;

@@ -1,0 +1,207 @@
+//! What people want a file system for, a TOML file each in `purposes`, found through one sorted list: the questions that it
+//! answers, and the plan that answers them. A new one is a file and its line in the list.
+
+use super::Exit;
+use anyhow::Result;
+use pickfs_core::plan::{self, PlanArgs, PlanFlags};
+use pickfs_host::wording::digest::Digest;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Purpose {
+    #[serde(skip)]
+    pub(super) name: &'static str,
+    pub(super) about: String,
+    /// Other words for it, sorted.
+    pub(super) also: Vec<String>,
+    pub(super) questions: Vec<String>,
+    /// As `--fs` takes them.
+    fs: Vec<String>,
+    /// Of the image, where less would not do.
+    size: Option<String>,
+    /// The model of the disk that is meant, whatever lies below the folder at hand.
+    pub(super) disk: Option<String>,
+    /// Works of the atlas that are this work.
+    #[serde(default)]
+    pub(super) atlas: Vec<String>,
+    /// Works of the atlas that come near.
+    #[serde(default)]
+    pub(super) near: Vec<String>,
+    /// What of the question the plan does not measure.
+    #[serde(default)]
+    pub(super) lacks: String,
+    /// What a plan file has, without what the options of `run` say.
+    plan: toml::Table,
+}
+
+macro_rules! purposes {
+    ($($name:literal),*) => { &[$(($name, include_str!(concat!("purposes/", $name, ".toml")))),*] };
+}
+
+/// Each with its text, sorted.
+const ALL: &[(&str, &str)] = purposes![
+    "aged",
+    "backup",
+    "big-folder",
+    "build",
+    "compression",
+    "containers",
+    "desktop",
+    "games",
+    "git",
+    "key-value",
+    "laptop",
+    "logs",
+    "mail",
+    "media",
+    "mysql",
+    "nas",
+    "photos",
+    "postgres",
+    "scientific",
+    "sdcard",
+    "snapshots",
+    "sqlite",
+    "usb",
+    "vm-images",
+    "web"
+];
+
+/// Every one, sorted by name.
+pub(super) fn all() -> impl Iterator<Item = Purpose> {
+    ALL.iter().map(|(name, text)| {
+        let purpose = toml::from_str(text).unwrap_or_else(|error| panic!("{name} came broken: {error}"));
+        Purpose { name, ..purpose }
+    })
+}
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// By its name or another word for it.
+pub(super) fn find(word: &str) -> Result<Purpose> {
+    let word = word.to_lowercase();
+    let mut all: Vec<Purpose> = all().collect();
+    if let Some(at) = all.iter().position(|one| one.name == word || one.also.contains(&word)) {
+        return Ok(all.swap_remove(at));
+    }
+    let words = all.iter().flat_map(|one| one.also.iter().map(String::as_str).chain([one.name]));
+    let near = plan::nearest(&word, words).or_else(|| {
+        let about = all.iter().map(|one| (one.name, one.about.as_str()));
+        plan::meant(&word, about)
+    });
+    let near = near.map(|near| format!("did you mean `pickfs for {near}`? ")).unwrap_or_default();
+    Err(Exit::usage(format!("no answer is prepared for `{}`; {near}`pickfs for` lists all", word.escape_debug())))
+}
+
+impl Purpose {
+    /// With these options, which change the plan.
+    pub(super) fn arguments(&self, given: &PlanFlags, executor: Option<String>) -> PlanArgs {
+        let mut flags = given.clone();
+        let is_root = rustix::process::geteuid().is_root();
+        // Folders are compared as they are, but one that root can make an image in.
+        let makes = given.has("memory") || given.texts("on").len() < 2 && (is_root || !given.has("on"));
+        if makes && !given.has("fs") {
+            flags.set("fs", &self.fs);
+        }
+        let size = self.size.iter().filter(|_| !given.has("size"));
+        size.for_each(|size| flags.set("size", [size]));
+        PlanArgs { base: self.plan.clone(), flags, executor, ..PlanArgs::default() }
+    }
+}
+
+/// What the atlas of simulated disks says of these works on this disk, sorted. `make atlas-digest` makes the file from the journals.
+pub(super) fn known(works: &[String], disk: &str) -> Vec<Digest> {
+    let fits = |digest: &Digest| works.contains(&digest.work) && digest.disk == disk;
+    atlas().into_iter().filter(fits).collect()
+}
+
+pub(super) fn atlas() -> Vec<Digest> {
+    let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    include_str!("purposes/atlas.jsonl").lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::plan_source;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_purpose_is_complete_and_found_by_each_of_its_words() {
+        assert!(names().is_sorted(), "sorted");
+        let mut words = BTreeSet::new();
+        for one in all() {
+            assert!(one.also.is_sorted() && !one.questions.is_empty() && one.fs.len() > 1, "{}", one.name);
+            assert!(one.questions.iter().all(|question| question.ends_with('?')), "{:?}", one.questions);
+            assert!(one.disk.iter().all(|disk| pickfs_disks::find(disk).is_some()), "{:?}", one.disk);
+            for word in one.also.iter().map(String::as_str).chain([one.name]) {
+                assert!(words.insert(word.to_string()), "{word} is two");
+                assert_eq!(find(&word.to_uppercase()).expect("a purpose").name, one.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_is_right_and_can_be_changed() {
+        let root = rustix::process::geteuid().is_root();
+        for one in all() {
+            let plan = |flags: &[(&'static str, &[&str])]| {
+                let mut given = PlanFlags::default();
+                flags.iter().for_each(|(name, values)| given.set(name, values.iter().copied()));
+                plan_source::checked(one.arguments(&given, None))
+                    .unwrap_or_else(|error| panic!("{}: {error}", one.name))
+            };
+            let names = |plan: &pickfs_core::plan::Plan| {
+                plan.targets.iter().map(|target| target.name.clone()).collect::<BTreeSet<_>>().len()
+            };
+            assert!(plan(&[]).stop.budget_ns.is_some(), "{}: how long it takes is known", one.name);
+            assert!(names(&plan(&[("memory", &[])])) >= one.fs.len(), "{}", one.name);
+            let changed = plan(&[("fs", &["ext4", "xfs"]), ("sim", &["nvme"]), ("budget", &["7min"])]);
+            assert!(changed.executor == "sim" && changed.stop.budget_ns == Some(420_000_000_000), "{}", one.name);
+            if root {
+                assert_eq!(plan(&[("on", &["/tmp"])]).targets[0].backing.settings.text("dir"), Some("/tmp"));
+            }
+            // A folder as it is cannot be made old.
+            let is_made =
+                one.plan.contains_key("matrix") || plan(&[("on", &["/tmp", "/var/tmp"])]).targets[0].fs.is_some();
+            assert_eq!(is_made, one.plan.contains_key("matrix"), "{}: folders as they are", one.name);
+        }
+    }
+
+    #[test]
+    fn the_page_lists_them() {
+        let page = include_str!("../../../../docs/for.md");
+        let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        let wanted: Vec<String> = all().map(|one| format!("| `{}` | {} |", one.name, one.about)).collect();
+        assert_eq!(listed, wanted);
+    }
+
+    /// Each has something to show for it: a run of the atlas, where it names one.
+    #[test]
+    fn works_of_the_atlas_are_there_for_each_kind_of_disk() {
+        for one in all() {
+            for work in one.atlas.iter().chain(&one.near) {
+                for disk in ["hdd-7200", "sata-ssd", "nvme"] {
+                    assert!(!known(std::slice::from_ref(work), disk).is_empty(), "{}: {work} on {disk}", one.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slips_are_answered_with_what_was_meant() {
+        for (word, near) in [
+            ("postgers", "pickfs for postgres`?"),
+            ("dokcer", "pickfs for docker`?"),
+            ("lapotp", "pickfs for laptop`?"),
+            ("qemuu", "pickfs for qemu`?"),
+            ("zzzzzz", "`pickfs for` lists all"),
+        ] {
+            let said = find(word).expect_err(word).to_string();
+            assert!(said.contains(near), "{said}");
+        }
+    }
+}
