@@ -469,8 +469,9 @@ mod tests {
         let recipe = crate::plan::recipe::kept(recipe, "").expect("a recipe");
         let parts = recipe.phases.iter().flat_map(|phase| &phase.parts).flat_map(|part| &part.metrics);
         let named =
-            recipe.phases.iter().flat_map(|phase| &phase.metrics).chain(parts).map(|figure| figure.name.clone());
-        named.filter(|name| !name.is_empty()).collect()
+            recipe.phases.iter().flat_map(|phase| &phase.metrics).chain(parts).filter(|figure| !figure.is_inner);
+        let named = named.map(|figure| figure.name.to_string());
+        named.filter(|name| !["", "time_ns", "units_count"].contains(&name.as_str())).collect()
     }
 
     /// The last text among the arguments of each `.say(`; before it may stand the phase.

@@ -365,7 +365,7 @@ impl CellRun<'_> {
             ),
         }
         stack.subject = subject(&stack)?;
-        for note in self.workload.segment_notes(&stack.root) {
+        for note in self.workload.segment_notes(&self.cell.work.workload.settings, &stack.root) {
             self.runner.promise("start a server with shared memory", Undo::RemoveSegment(note), self.link)?;
         }
         Ok(stack)

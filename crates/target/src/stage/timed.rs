@@ -11,7 +11,7 @@ use super::steady_state;
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::FlagKind;
 use pickfs_system::process::{Deadline, check_stop};
-use pickfs_system::process::{Mark, last_words};
+use pickfs_system::process::{Mark, last_words, output_of};
 use pickfs_system::sys::{file, process};
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -120,6 +120,16 @@ impl Printed {
 /// Lent when the phase is over and its counters are read. What must not be done inside of a phase takes this as an
 /// argument, so that it does not compile there.
 pub(crate) struct AfterPhase<'t, 'a>(pub(super) &'t mut Timed<'a>);
+
+impl AfterPhase<'_, '_> {
+    /// Runs a program that is no part of the phase; what it prints.
+    pub(crate) fn ask(&self, program: &Program) -> Result<String> {
+        check_stop()?;
+        let printed = output_of(program.command(self.0.marks)?, &program.argv);
+        self.0.deadline.check()?;
+        printed
+    }
+}
 
 impl<'a> Deref for AfterPhase<'_, 'a> {
     type Target = Timed<'a>;

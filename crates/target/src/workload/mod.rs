@@ -3,10 +3,8 @@
 //! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
 //! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
 
-mod bonnie;
 mod command;
 mod content;
-mod daemon;
 mod databases;
 mod fio;
 pub mod io;
@@ -35,7 +33,7 @@ use trees::Dataset;
 
 /// Every workload, sorted by name.
 pub static ALL: &[&dyn Workload] = &[
-    &bonnie::Bonnie,
+    &recipe::BONNIE,
     &system::boot::Boot,
     &trees::check::Check,
     &command::Command,
@@ -57,7 +55,7 @@ pub static ALL: &[&dyn Workload] = &[
     &meta::True,
     &mount::Mount,
     &system::packages::Packages,
-    &databases::pgbench::Pgbench,
+    &recipe::PGBENCH,
     &recipe::GIVEN,
     &respond::Respond,
     &recipe::ROCKSDB,
@@ -65,7 +63,7 @@ pub static ALL: &[&dyn Workload] = &[
     &trees::snapshots::Snapshots,
     &databases::sqlite::Sqlite,
     &stream::Stream,
-    &databases::sysbench::Sysbench,
+    &recipe::SYSBENCH,
     &trace::Replayed,
     &power::transactions::Transactions,
     &trees::tree::Tree,
@@ -232,7 +230,7 @@ pub trait Workload: Sync {
 
     /// Files below `root`, the folder that it works in, where PostgreSQL servers note the segments of System V shared
     /// memory that they leave when they are killed: removed when all of its programs have ended.
-    fn segment_notes(&self, _root: &Path) -> Vec<PathBuf> {
+    fn segment_notes(&self, _settings: &Settings, _root: &Path) -> Vec<PathBuf> {
         Vec::new()
     }
 

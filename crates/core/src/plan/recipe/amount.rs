@@ -4,6 +4,7 @@ use crate::plan::Settings;
 use pickfs_system::units::{parse_duration, parse_size};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 /// A sum of products of whole numbers and settings; what is divided is rounded up.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,32 @@ struct Factor {
 enum Operand {
     Number(u64),
     Setting(String),
+    /// The smallest, or the largest, of some.
+    Min(Vec<Amount>),
+    Max(Vec<Amount>),
+    /// How many elements a list has.
+    Count(String),
+}
+
+impl Operand {
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Operand::Number(_) => Vec::new(),
+            Operand::Setting(name) | Operand::Count(name) => vec![name],
+            Operand::Min(all) | Operand::Max(all) => all.iter().flat_map(Amount::all_names).collect(),
+        }
+    }
+
+    fn number<N: FromStr + PartialOrd>(&self, values: &Values) -> Option<N> {
+        let numbers = |all: &[Amount]| all.iter().map(|one| one.value(values)).collect::<Vec<_>>();
+        match self {
+            Operand::Number(number) => number.to_string().parse().ok(),
+            Operand::Setting(name) => values.number(name),
+            Operand::Min(all) => numbers(all).into_iter().min()?.to_string().parse().ok(),
+            Operand::Max(all) => numbers(all).into_iter().max()?.to_string().parse().ok(),
+            Operand::Count(list) => values.texts(list).len().to_string().parse().ok(),
+        }
+    }
 }
 
 /// What the names in words and amounts stand for.
@@ -45,8 +72,10 @@ impl Values {
     }
 
     /// Bytes, nanoseconds or a count; of a list the largest.
-    fn number(&self, name: &str) -> Option<u64> {
-        self.texts(name).iter().filter_map(|text| text.parse().ok()).max()
+    fn number<N: FromStr + PartialOrd>(&self, name: &str) -> Option<N> {
+        let texts = self.texts(name);
+        let numbers = texts.iter().filter_map(|text| text.parse().ok());
+        numbers.reduce(|most, number| if number > most { number } else { most })
     }
 }
 
@@ -56,20 +85,31 @@ fn shown(value: &Value) -> String {
 
 impl Amount {
     pub(super) fn parse(text: &str) -> Result<Amount, String> {
-        text.split('+').map(product).collect::<Result<_, _>>().map(Amount)
+        outside(text, '+').into_iter().map(product).collect::<Result<_, _>>().map(Amount)
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let operands = self.0.iter().flatten().map(|factor| &factor.operand);
-        operands.filter_map(|operand| if let Operand::Setting(name) = operand { Some(name.as_str()) } else { None })
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all_names().into_iter()
+    }
+
+    fn all_names(&self) -> Vec<&str> {
+        self.0.iter().flatten().flat_map(|factor| factor.operand.names()).collect()
+    }
+
+    /// Without rounding, for figures; none where a setting or a figure in it is not there.
+    pub fn exact(&self, values: &Values) -> Option<f64> {
+        let product = |factors: &Vec<Factor>| {
+            factors.iter().try_fold(1.0, |all: f64, factor| {
+                let number: f64 = factor.operand.number(values)?;
+                Some(if factor.divides { all / number } else { all * number })
+            })
+        };
+        self.0.iter().map(product).sum()
     }
 
     /// A setting that is not given counts as 0, and dividing by 0 gives 0.
     pub fn value(&self, values: &Values) -> u64 {
-        let number = |factor: &Factor| match &factor.operand {
-            Operand::Number(number) => *number,
-            Operand::Setting(name) => values.number(name).unwrap_or(0),
-        };
+        let number = |factor: &Factor| factor.operand.number(values).unwrap_or(0u64);
         let product = |product: &Vec<Factor>| {
             product.iter().fold(1u64, |all, factor| match (factor.divides, number(factor)) {
                 (false, number) => all.saturating_mul(number),
@@ -83,8 +123,8 @@ impl Amount {
 
 fn product(text: &str) -> Result<Vec<Factor>, String> {
     let mut factors = Vec::new();
-    for product in text.split('*') {
-        for (place, operand) in product.split('/').enumerate() {
+    for product in outside(text, '*') {
+        for (place, operand) in outside(product, '/').into_iter().enumerate() {
             let divides = place > 0;
             // `a / b * c` is read from left to right, as all of it is one product.
             factors.push(Factor { divides, operand: parse_operand(operand.trim())? });
@@ -94,6 +134,36 @@ fn product(text: &str) -> Result<Vec<Factor>, String> {
 }
 
 fn parse_operand(text: &str) -> Result<Operand, String> {
+    let Some((function, inside)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) else {
+        return parse_plain(text);
+    };
+    if inside.contains('(') {
+        return Err(format!("`{text}` has parentheses in parentheses"));
+    }
+    let amounts = || outside(inside, ',').into_iter().map(Amount::parse).collect::<Result<Vec<_>, _>>();
+    match (function, parse_plain(inside)) {
+        ("min", _) => amounts().map(Operand::Min),
+        ("max", _) => amounts().map(Operand::Max),
+        ("count", Ok(Operand::Setting(list))) => Ok(Operand::Count(list)),
+        _ => Err(format!("`{text}` is neither like `min(a, b)` and `max(a, b)` nor like `count(list)`")),
+    }
+}
+
+/// Split where the separator is not in parentheses.
+fn outside(text: &str, separator: char) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let is_separator = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == separator && depth == 0
+    };
+    text.split(is_separator).collect()
+}
+
+fn parse_plain(text: &str) -> Result<Operand, String> {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
     match text.chars().next() {
         Some(first) if first.is_ascii_digit() => {
@@ -142,6 +212,11 @@ impl Word {
         Ok(Word(pieces))
     }
 
+    /// Itself, where there is nothing to be filled in.
+    pub fn plain(&self) -> &str {
+        if let [Piece::Text(text)] = self.0.as_slice() { text } else { "" }
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|piece| match piece {
             Piece::Name(name) => vec![name.as_str()],
@@ -161,7 +236,10 @@ impl Word {
         let texts = |piece: &Piece| match piece {
             Piece::Text(text) => vec![text.clone()],
             Piece::Name(name) => values.texts(name),
-            Piece::Amount(amount) => vec![amount.value(values).to_string()],
+            Piece::Amount(amount) if amount.names().all(|name| !values.texts(name).is_empty()) => {
+                vec![amount.value(values).to_string()]
+            }
+            Piece::Amount(_) => Vec::new(),
         };
         self.0.iter().fold(vec![String::new()], |words, piece| {
             let texts = texts(piece);
@@ -171,13 +249,15 @@ impl Word {
 }
 
 fn piece(inside: &str) -> Result<Piece, String> {
-    match Amount::parse(inside)? {
-        Amount(sum) if sum.len() == 1 && sum[0].len() == 1 => match &sum[0][0].operand {
-            Operand::Setting(name) => Ok(Piece::Name(name.clone())),
-            Operand::Number(_) => Ok(Piece::Amount(Amount(sum))),
+    let amount = Amount::parse(inside)?;
+    let name = match amount.0.as_slice() {
+        [product] => match product.as_slice() {
+            [Factor { operand: Operand::Setting(name), .. }] => Some(name.clone()),
+            _ => None,
         },
-        amount => Ok(Piece::Amount(amount)),
-    }
+        _ => None,
+    };
+    Ok(name.map_or(Piece::Amount(amount), Piece::Name))
 }
 
 #[cfg(test)]
@@ -200,17 +280,24 @@ mod tests {
             ("time / 1s", 3),
             ("keys / missing", 0),
             ("18446744073709551615 * keys", u64::MAX),
+            ("2 + min(keys, value * 2, 9 + 1) * 10", 102),
+            ("max(missing, keys / 2, value)", 500),
+            ("time / 1s * count(with)", 6),
+            ("count(none) + count(missing)", 0),
         ];
         for (text, wanted) in amounts {
             assert_eq!(Amount::parse(text).map(|amount| amount.value(&values)), Ok(wanted), "{text}");
         }
-        let words: [(&str, &[&str]); 8] = [
+        let exact = |text: &str| Amount::parse(text).unwrap().exact(&values);
+        assert_eq!([exact("keys / 3"), exact("keys / missing")], [Some(1000.0 / 3.0), None]);
+        let words: [(&str, &[&str]); 9] = [
             ("-{all}", &["-a", "-/d"]),
             ("-n{keys/2}", &["-n500"]),
             ("{dir}/x", &["/d/x"]),
             ("--{with}", &["--a", "--b"]),
             ("{none}", &[]),
             ("{missing}", &[]),
+            ("-n{keys + missing}", &[]),
             ("%{{code}}", &["%{code}"]),
             ("", &[""]),
         ];
@@ -220,7 +307,23 @@ mod tests {
                 Ok(wanted.iter().map(|w| w.to_string()).collect())
             );
         }
-        for wrong in ["", "a b", "1 parsec", "a ** b", "-1", "a-", "(a)", "../x"] {
+        for wrong in [
+            "",
+            "a b",
+            "1 parsec",
+            "a ** b",
+            "-1",
+            "a-",
+            "(a)",
+            "../x",
+            "min(a b)",
+            "min()",
+            "count(3)",
+            "x(a)",
+            "min(min(a, b), c)",
+            "a)",
+            "min(a",
+        ] {
             assert!(Amount::parse(wrong).is_err() || wrong == "a-", "{wrong}");
         }
         assert!(["{", "a}", "{a", "{a b}", "{}"].iter().all(|wrong| Word::parse(wrong).is_err()));

@@ -14,6 +14,7 @@ pub use keys::TABLES;
 
 use super::complaint::Source;
 use super::{Complaint, Setting, SettingKind, Settings};
+use pickfs_system::units::{show_bytes, show_duration};
 use regex_lite::Regex;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -29,13 +30,18 @@ pub struct Recipe {
     pub about: String,
     pub settings: Vec<Setting>,
     pub(crate) ranges: Vec<Range>,
+    pub(crate) rules: Vec<Rule>,
     pub main: &'static str,
     /// Phases have no unit in common, so the work is judged by the geometric mean of their times.
     pub is_mean: bool,
+    /// The amount of work that this mean is given for.
+    pub per: Option<&'static str>,
     pub seconds: Option<Amount>,
     pub bytes: Option<Amount>,
     /// Programs with the packages that bring them.
     pub needs: Vec<(&'static str, &'static str)>,
+    /// A folder with one for each version, in whose `bin` they are looked for first.
+    pub under: Option<&'static str>,
     pub versions: Vec<Vec<String>>,
     pub environment: Vec<Word>,
     /// Lists of words by name, for commands that have them in common.
@@ -52,10 +58,25 @@ pub type Command = Vec<Word>;
 #[derive(Debug)]
 pub(crate) struct Range {
     pub setting: &'static str,
+    pub kind: SettingKind,
     pub at_least: u64,
     pub at_most: u64,
     /// Only multiples of it.
     pub step: u64,
+}
+
+/// What else a recipe says of a setting.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub setting: &'static str,
+    /// What it is where it is not given.
+    pub otherwise: Option<Amount>,
+    /// Where this one is given, it is not.
+    pub unless: Option<&'static str>,
+    /// Values with a reason and a remedy: those that fit, or those that do not.
+    pub refused: Vec<(Regex, bool, &'static str, &'static str)>,
+    /// Values that make the server promise less.
+    pub weakens: Option<Regex>,
 }
 
 /// A file below the target's folder that is there before the first phase.
@@ -79,6 +100,13 @@ pub struct ServerOf {
     /// Succeeds as soon as the server answers.
     pub ready: Command,
     pub stop: StopSignal,
+    /// The user that all programs run as where pickfs is root, and folders that are that user's alone.
+    pub account: Option<&'static str>,
+    pub folders: Vec<Word>,
+    /// Prints names and values of its settings.
+    pub facts: Option<Command>,
+    /// A file where PostgreSQL notes a segment of shared memory that it leaves when it is killed.
+    pub segment: Option<Word>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,13 +151,35 @@ pub struct PhaseOf {
     pub until: Until,
     pub reads: Reads,
     pub is_judged: bool,
+    /// The server runs.
+    pub is_served: bool,
     /// Programs, in order: untimed before it, in it, in it after what is read from the output, and untimed after it.
     pub before: Vec<Command>,
     pub run: Vec<Command>,
     pub flush: Vec<Command>,
     pub then: Vec<Command>,
     pub metrics: Vec<Figure>,
+    pub latencies: Vec<LatenciesOf>,
+    /// Prints names and values of what is in effect.
+    pub facts: Option<Command>,
     pub parts: Vec<PartOf>,
+    /// Why parts have no time, and the setting that leaves them out then.
+    pub no_value: Option<Word>,
+    pub may_miss: Option<&'static str>,
+}
+
+/// Latencies of an operation, found in what is printed.
+#[derive(Debug)]
+pub struct LatenciesOf {
+    pub name: &'static str,
+    /// Each match has a value, and how often that came where it is not once.
+    pub pattern: Regex,
+    pub ask: Option<Command>,
+    pub times: f64,
+    /// Larger values are taken for this one.
+    pub at_most: Option<Amount>,
+    /// How many there must be.
+    pub count: Option<Amount>,
 }
 
 #[derive(Debug)]
@@ -137,28 +187,45 @@ pub struct PartOf {
     pub name: String,
     pub about: &'static str,
     pub is_judged: bool,
+    /// The setting of which there must be more where it has no time.
+    pub more: Option<&'static str>,
     pub time: Figure,
     pub metrics: Vec<Figure>,
 }
 
-/// A number: found in what the programs of a phase printed, or known before.
+/// A number: found in what is printed, or known before.
 #[derive(Debug)]
 pub struct Figure {
     /// Empty where the number is only checked.
-    pub name: String,
+    pub name: &'static str,
+    /// The name is for the amounts behind it alone.
+    pub is_inner: bool,
     pub source: FigureSource,
+    /// An amount that is divided by the number.
+    pub of: Option<Amount>,
     pub times: f64,
     /// What the number must be at least, and what it must be.
     pub at_least: Option<Amount>,
     pub equals: Option<Amount>,
+    /// It may be missing.
+    pub is_optional: bool,
+    /// Where the number is another than it must be, the phase is flagged, and the cell does not fail.
+    pub doubt: Option<(Doubt, Word)>,
+}
+
+/// A flag that a recipe may raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    ClientsWait,
+    NoValue,
 }
 
 #[derive(Debug)]
 pub enum FigureSource {
-    /// The last match counts; the amount is divided by it where there is one.
+    /// By the last match, in what a command prints after the phase, or in what the phase has printed.
     Found {
         pattern: Regex,
-        amount: Option<Amount>,
+        ask: Option<Command>,
     },
     Amount(Amount),
 }
@@ -169,11 +236,27 @@ impl Recipe {
         let each = self.phases.iter().filter_map(|phase| phase.each);
         let repeated = each.filter_map(|setting| {
             let numbers = settings.0.get(setting)?.as_array()?;
-            let twice = numbers.iter().enumerate().find(|(at, number)| numbers[..*at].contains(number))?.1;
-            let remedy = "give each number once: there is a phase for each";
-            Some((setting, format!("`{setting}` has {twice} twice"), remedy.to_string()))
+            let twice = numbers.iter().enumerate().find(|(at, number)| numbers[..*at].contains(number));
+            let message = match twice {
+                Some((_, number)) => format!("`{setting}` has {number} twice"),
+                None if numbers.is_empty() => format!("`{setting}` has no number"),
+                None => return None,
+            };
+            Some((setting, message, "give each number once: there is a phase for each".to_string()))
         });
-        self.ranges.iter().filter_map(|range| range.complaint(settings)).chain(repeated).collect()
+        let refused = self.rules.iter().flat_map(|rule| rule.complaints(settings));
+        self.ranges.iter().filter_map(|range| range.complaint(settings)).chain(repeated).chain(refused).collect()
+    }
+
+    /// Values of settings that make its server promise less than by default.
+    pub fn weakening(&self, settings: &Settings) -> Option<String> {
+        let rules: Vec<(&str, &Regex)> =
+            self.rules.iter().filter_map(|rule| Some((rule.setting, rule.weakens.as_ref()?))).collect();
+        let weakens = |(setting, pattern): &(&str, &Regex)| {
+            texts(settings, setting).into_iter().filter(|text| pattern.is_match(text)).collect::<Vec<_>>()
+        };
+        let found: Vec<&str> = rules.iter().flat_map(weakens).collect();
+        (!rules.is_empty()).then(|| if found.is_empty() { "nothing".into() } else { found.join(" ") })
     }
 
     /// The settings, and the defaults of those that are not given.
@@ -181,17 +264,31 @@ impl Recipe {
         // A journal may say anything, and only lists may make many words of one.
         let is_list = |row: &Setting| matches!(row.kind, SettingKind::Counts | SettingKind::Texts);
         let given = |row: &Setting| settings.0.get(row.name).filter(|value| value.is_array() == is_list(row)).cloned();
-        let value = |row: &Setting| given(row).or_else(|| row.default_value());
+        let hidden =
+            |row: &Setting| self.rules.iter().filter(|rule| rule.setting == row.name).find_map(|rule| rule.unless);
+        let is_hidden = |row: &Setting| hidden(row).is_some_and(|other| settings.0.contains_key(other));
+        let value = |row: &Setting| given(row).or_else(|| row.default_value().filter(|_| !is_hidden(row)));
         Settings(self.settings.iter().filter_map(|row| Some((row.name.to_string(), value(row)?))).collect())
     }
 
     /// Every command with what it is for, in order, but those that print versions.
     pub fn commands(&self) -> Vec<(&'static str, &Command)> {
-        let server = self.server.iter().flat_map(|server| [("server", &server.run), ("ready", &server.ready)]);
+        let server = self.server.iter().flat_map(|server| {
+            let facts = server.facts.iter().map(|command| ("facts", command));
+            [("server", &server.run), ("ready", &server.ready)].into_iter().chain(facts)
+        });
         let of_phases = self.phases.iter().flat_map(|phase| {
             let lists =
                 [("before", &phase.before), ("run", &phase.run), ("flush", &phase.flush), ("then", &phase.then)];
-            lists.into_iter().flat_map(|(key, list)| list.iter().map(move |command| (key, command)))
+            let figures = phase.metrics.iter().chain(phase.parts.iter().flat_map(PartOf::figures));
+            let asked = figures.filter_map(|figure| match &figure.source {
+                FigureSource::Found { ask, .. } => ask.as_ref(),
+                FigureSource::Amount(_) => None,
+            });
+            let asked = asked.chain(phase.latencies.iter().filter_map(|latencies| latencies.ask.as_ref()));
+            let listed = lists.into_iter().flat_map(|(key, list)| list.iter().map(move |command| (key, command)));
+            let facts = phase.facts.iter().map(|command| ("facts", command));
+            listed.chain(asked.map(|command| ("ask", command))).chain(facts)
         });
         server.chain(of_phases).collect()
     }
@@ -199,7 +296,14 @@ impl Recipe {
     /// What its words and amounts stand for, with what is named besides settings.
     pub fn values(&self, settings: &Settings, named: impl IntoIterator<Item = (&'static str, String)>) -> Values {
         let named = named.into_iter().collect();
-        Values { settings: self.with_defaults(settings), named, lists: self.words.clone() }
+        let mut values = Values { settings: self.with_defaults(settings), named, lists: self.words.clone() };
+        for rule in &self.rules {
+            if let (Some(amount), false) = (&rule.otherwise, values.settings.0.contains_key(rule.setting)) {
+                let number = amount.value(&values);
+                values.settings.0.insert(rule.setting.into(), number.into());
+            }
+        }
+        values
     }
 
     /// Each phase as it is played: its name, and what its `each` stands for in it.
@@ -221,20 +325,53 @@ impl Recipe {
 
 impl Range {
     fn complaint(&self, settings: &Settings) -> Option<(&'static str, String, String)> {
-        let Range { setting, at_least, at_most, step } = self;
+        let Range { setting, at_least, at_most, step, .. } = self;
         let given = settings.0.get(*setting)?;
         let numbers = given.as_array().map_or(std::slice::from_ref(given), Vec::as_slice);
         let number = numbers.iter().filter_map(serde_json::Value::as_u64);
         let wrong = number.into_iter().find(|n| !(at_least..=at_most).contains(&n) || n % step != 0)?;
-        let message = format!("`{setting}` is {wrong}");
+        let message = format!("`{setting}` is {}", self.shown(wrong));
+        let [least, most, unit] = [*at_least, *at_most, *step].map(|number| self.shown(number));
         let remedy = match (*at_most, *step) {
-            (u64::MAX, 1) => format!("give {at_least} or more"),
-            (u64::MAX, step) => format!("give a multiple of {step}, and {at_least} or more"),
-            (most, 1) => format!("give {at_least} to {most}"),
-            (most, step) => format!("give a multiple of {step} from {at_least} to {most}"),
+            (u64::MAX, 1) => format!("give {least} or more"),
+            (u64::MAX, _) => format!("give a multiple of {unit}, and {least} or more"),
+            (_, 1) => format!("give {least} to {most}"),
+            _ => format!("give a multiple of {unit} from {least} to {most}"),
         };
         Some((setting, message, remedy))
     }
+
+    fn shown(&self, number: u64) -> String {
+        match self.kind {
+            SettingKind::Size => show_bytes(number as f64),
+            SettingKind::Duration => show_duration(number as f64),
+            _ => number.to_string(),
+        }
+    }
+}
+
+impl Rule {
+    fn complaints(&self, settings: &Settings) -> Vec<(&'static str, String, String)> {
+        let refused = |text: &&str| {
+            let (_, _, why, remedy) =
+                self.refused.iter().find(|(pattern, fits, ..)| pattern.is_match(text) == *fits)?;
+            Some((self.setting, format!("`{text}` {why}"), remedy.to_string()))
+        };
+        texts(settings, self.setting).iter().filter_map(refused).collect()
+    }
+}
+
+impl PartOf {
+    fn figures(&self) -> impl Iterator<Item = &Figure> {
+        std::iter::once(&self.time).chain(&self.metrics)
+    }
+}
+
+/// Of a setting of one text, or of several.
+fn texts<'s>(settings: &'s Settings, name: &str) -> Vec<&'s str> {
+    let Some(given) = settings.0.get(name) else { return Vec::new() };
+    let all = given.as_array().map_or(std::slice::from_ref(given), Vec::as_slice);
+    all.iter().filter_map(serde_json::Value::as_str).collect()
 }
 
 /// The recipe of a text, kept as long as this process: workloads are described by what lives as long. A process meets only the

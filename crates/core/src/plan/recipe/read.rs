@@ -1,11 +1,11 @@
 //! A recipe from its TOML text.
 
 use super::keys::{only, required};
-use super::rows::settings;
+use super::rows::{rules, settings};
 use super::scope::{Scope, words_of};
 use super::{
-    Content, Figure, FigureSource, MadeFile, PartOf, PhaseOf, Range, Reads, Recipe, ServerOf, Starts, StopSignal,
-    Until, Word, keys, leaked,
+    Content, Doubt, Figure, FigureSource, LatenciesOf, MadeFile, PartOf, PhaseOf, Range, Reads, Recipe, ServerOf,
+    Starts, StopSignal, Until, Word, keys, leaked,
 };
 use crate::metric::{self, Shown};
 use crate::plan::complaint::{Complaint, Complaints, Place, listed, quoted};
@@ -41,7 +41,7 @@ pub(super) fn recipe(text: &str) -> Result<Recipe, Vec<Complaint>> {
 fn whole(table: &Table) -> Recipe {
     only(table, &keys::TOP);
     let (settings, ranges): (Vec<Setting>, Vec<Range>) = settings(table).into_iter().unzip();
-    let scope = Scope { settings: &settings, lists: Vec::new(), each: None };
+    let scope = Scope { settings: &settings, lists: Vec::new(), each: None, figures: Vec::new() };
     let words = lists(table, &scope);
     let scope = Scope { lists: words.keys().copied().collect(), ..scope };
     let main = table.field("main").and_then(|field| scope.setting(&field)).map_or("", |row| row.name);
@@ -52,6 +52,9 @@ fn whole(table: &Table) -> Recipe {
         about: required(table, "about").and_then(|field| field.text()).unwrap_or_default().into(),
         main,
         is_mean: table.field("judged").and_then(|field| choice(&field, &["sum", "mean"])) == Some("mean"),
+        per: table.field("per").and_then(|field| field.text()).map(leaked),
+        under: table.field("under").and_then(|field| field.text()).map(leaked),
+        rules: rules(table, &scope),
         seconds: table.field("seconds").and_then(|field| scope.amount(&field)),
         bytes: table.field("bytes").and_then(|field| scope.amount(&field)),
         needs: needs(table),
@@ -165,7 +168,16 @@ fn server(table: &Table, scope: &Scope) -> Option<ServerOf> {
         Some("QUIT") => StopSignal::Quit,
         _ => StopSignal::Term,
     };
-    Some(ServerOf { run: run?, ready: ready?, stop })
+    let folders = table.field("folders").and_then(|field| field.texts()).unwrap_or_default();
+    Some(ServerOf {
+        run: run?,
+        ready: ready?,
+        stop,
+        account: table.field("account").and_then(|field| plain_name(&field)).map(|name| leaked(&name)),
+        folders: folders.iter().filter_map(|(text, field)| scope.word(field, text)).collect(),
+        facts: table.field("facts").and_then(|field| scope.command(&field)),
+        segment: table.field("segment").and_then(|field| scope.word(&field, field.text()?)),
+    })
 }
 
 fn phases(table: &Table, scope: &Scope) -> Vec<PhaseOf> {
@@ -195,20 +207,19 @@ fn phase(table: &Table, scope: &Scope, unique: &mut dyn FnMut(&str, &Place)) -> 
             field.refuse("is no setting of the kind `counts`", "name one, or leave it out")
         }
     });
-    let scope = &Scope { each, lists: scope.lists.clone(), settings: scope.settings };
+    let scope = &mut Scope { each, lists: scope.lists.clone(), settings: scope.settings, figures: Vec::new() };
     let until = table.field("until").and_then(|field| choice(&field, &["durable", "returned", "parts"]));
     let until = match until {
         Some("returned") => Until::Returned,
         Some("parts") => Until::Parts,
         _ => Until::Durable,
     };
+    let parts = table.field("part").map(|field| field.tables("[[phase.part]]")).unwrap_or_default();
+    let parts: Vec<PartOf> = parts.iter().filter_map(|part| part_of(part, scope, unique)).collect();
+    let has_parts = table.field("part").is_some();
+    let metrics = metrics(table, false, scope);
     let commands = |key: &str| table.field(key).map(|field| scope.commands(&field)).unwrap_or_default();
     let run = required(table, "run").map(|field| scope.commands(&field)).unwrap_or_default();
-    let parts: Vec<PartOf> = match table.field("part") {
-        Some(field) => field.tables("[[phase.part]]").iter().filter_map(|part| part_of(part, scope, unique)).collect(),
-        None => Vec::new(),
-    };
-    let has_parts = table.field("part").is_some();
     if has_parts != (until == Until::Parts) {
         let remedy =
             "write until = \"parts\" and [[phase.part]] together: then the parts have times, and the phase has none";
@@ -222,12 +233,20 @@ fn phase(table: &Table, scope: &Scope, unique: &mut dyn FnMut(&str, &Place)) -> 
         until,
         reads: reads(table, scope),
         is_judged: table.field("judged").and_then(|field| field.flag()).unwrap_or(true),
+        is_served: table.field("served").and_then(|field| field.flag()).unwrap_or(true),
         before: commands("before"),
         run,
         flush: commands("flush"),
         then: commands("then"),
-        metrics: metrics(table, scope),
+        metrics,
+        latencies: latencies(table, scope),
+        facts: table.field("facts").and_then(|field| scope.command(&field)),
         parts,
+        no_value: table.field("no_value").and_then(|field| {
+            let scope = Scope { settings: scope.settings, lists: vec!["parts"], each: None, figures: Vec::new() };
+            scope.word(&field, field.text()?)
+        }),
+        may_miss: table.field("may_miss").and_then(|field| scope.setting(&field)).map(|row| row.name),
     })
 }
 
@@ -269,7 +288,7 @@ fn reads(table: &Table, scope: &Scope) -> Reads {
     }
 }
 
-fn part_of(table: &Table, scope: &Scope, unique: &mut dyn FnMut(&str, &Place)) -> Option<PartOf> {
+fn part_of(table: &Table, scope: &mut Scope, unique: &mut dyn FnMut(&str, &Place)) -> Option<PartOf> {
     only(table, &keys::PART);
     let place = required(table, "name")?;
     let name = plain_name(&place)?;
@@ -278,36 +297,59 @@ fn part_of(table: &Table, scope: &Scope, unique: &mut dyn FnMut(&str, &Place)) -
         name,
         about: leaked(required(table, "about")?.text()?),
         is_judged: table.field("judged").and_then(|field| field.flag()).unwrap_or(true),
+        more: table.field("more").and_then(|field| scope.setting(&field)).map(|row| row.name),
         time: required(table, "time").and_then(|field| figure(&field.table("`time`")?, "time_ns", scope))?,
-        metrics: metrics(table, scope),
+        metrics: metrics(table, true, scope),
     })
 }
 
-fn metrics(table: &Table, scope: &Scope) -> Vec<Figure> {
+fn metrics(table: &Table, of_part: bool, scope: &mut Scope) -> Vec<Figure> {
     let Some(field) = table.field("metric") else { return Vec::new() };
     let mut seen = HashSet::new();
+    scope.figures.clear();
     let one = |table: &Table| {
         only(table, &keys::METRIC);
-        let name = table.field("name").map(|field| (metric_name(&field), field));
-        if let Some((Some(name), field)) = &name
+        let (field, is_inner) = (table.field("name").or_else(|| table.field("as")), table.field("name").is_none());
+        let name =
+            field.as_ref().and_then(|field| if is_inner { plain_name(field) } else { metric_name(field, of_part) });
+        if let (Some(name), Some(field)) = (&name, &field)
             && !seen.insert(name.clone())
         {
             field.refuse::<()>("is measured twice in this phase", "give each metric a name of its own");
         }
-        figure(table, &name.and_then(|(name, _)| name).unwrap_or_default(), scope)
+        let figure = Figure { is_inner, ..figure(table, &name.unwrap_or_default(), scope)? };
+        scope.figures.push(figure.name);
+        Some(figure)
     };
     field.tables("[[phase.metric]]").iter().filter_map(one).collect()
 }
 
-/// Endings that say the unit of a metric.
-const UNITS: [&str; 6] = ["_per_second", "_ns", "_bytes", "_share", "_count", "_operations"];
+fn latencies(table: &Table, scope: &Scope) -> Vec<LatenciesOf> {
+    let Some(field) = table.field("latency") else { return Vec::new() };
+    let one = |table: &Table| {
+        only(table, &keys::LATENCY);
+        let amount = |key: &str| table.field(key).and_then(|field| scope.amount(&field));
+        Some(LatenciesOf {
+            name: table.field("name").and_then(|field| plain_name(&field)).map_or("latency", |name| leaked(&name)),
+            pattern: required(table, "find").and_then(|field| expression(&field, 1..=2))?,
+            ask: table.field("ask").and_then(|field| scope.command(&field)),
+            times: times(table),
+            at_most: amount("at_most"),
+            count: amount("count"),
+        })
+    };
+    field.tables("[[phase.latency]]").iter().filter_map(one).collect()
+}
 
-/// A name that says its unit and that pickfs does not measure itself.
-fn metric_name(field: &Field) -> Option<String> {
+/// Endings that say the unit of a metric.
+const UNITS: [&str; 7] = ["_per_second", "_ns", "_bytes", "_share", "_count", "_operations", "_transactions"];
+
+/// A name that says its unit and that pickfs does not measure itself; of a part it measures nothing.
+fn metric_name(field: &Field, of_part: bool) -> Option<String> {
     let text = field.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let has_unit = UNITS.iter().any(|unit| text.ends_with(unit)) || text.starts_with("work_");
-    if text == "time_ns" {
+    if ["time_ns", "units_count"].contains(&text) {
         return Some(text.into());
     }
     if text.len() > 60 || !text.starts_with(|c: char| c.is_ascii_lowercase()) || !text.chars().all(fits) || !has_unit {
@@ -316,7 +358,7 @@ fn metric_name(field: &Field) -> Option<String> {
     }
     let is_ours = |row: &metric::Metric| !matches!(row.shown, Shown::Workload | Shown::Latency);
     let is_counted = ["work_bytes", "work_files", "work_bytes_per_second"].contains(&text);
-    if is_counted || metric::find(text).is_some_and(is_ours) && !text.starts_with("work_") {
+    if is_counted || !of_part && metric::find(text).is_some_and(is_ours) && !text.starts_with("work_") {
         return field.refuse("is measured by pickfs itself", "call it something else, such as server_write_bytes");
     }
     Some(text.into())
@@ -327,28 +369,50 @@ fn figure(table: &Table, name: &str, scope: &Scope) -> Option<Figure> {
         only(table, &keys::TIME);
     }
     let amount = |key: &str| table.field(key).and_then(|field| scope.amount(&field));
+    let ask = table.field("ask").and_then(|field| scope.command(&field));
     let source = match (table.field("find"), table.field("value")) {
-        (Some(field), None) => FigureSource::Found { pattern: pattern(&field)?, amount: amount("of") },
+        (Some(field), None) => FigureSource::Found { pattern: expression(&field, 1..=1)?, ask },
         (None, Some(field)) => FigureSource::Amount(scope.amount(&field)?),
         _ => {
             let remedy = "give either `find`, an expression for the number in the output, or `value`";
             return table.complaints.refuse(&table.place, format!("{} needs its number", table.label), remedy);
         }
     };
-    let times = table.field("times").and_then(|field| field.number()).unwrap_or(1.0);
-    Some(Figure { name: name.into(), source, times, at_least: amount("at_least"), equals: amount("equals") })
+    Some(Figure {
+        name: leaked(name),
+        is_inner: false,
+        source,
+        of: amount("of"),
+        times: times(table),
+        at_least: amount("at_least"),
+        equals: amount("equals"),
+        is_optional: table.field("optional").and_then(|field| field.flag()).unwrap_or(false),
+        doubt: table.field("doubt").and_then(|field| doubt(&field, scope)),
+    })
 }
 
-/// What it finds first in parentheses is the number.
-fn pattern(field: &Field) -> Option<regex_lite::Regex> {
+fn times(table: &Table) -> f64 {
+    table.field("times").and_then(|field| field.number()).unwrap_or(1.0)
+}
+
+fn doubt(field: &Field, scope: &Scope) -> Option<(Doubt, Word)> {
+    let table = field.table("`doubt`")?;
+    let flags = [("clients-wait", Doubt::ClientsWait), ("no-value", Doubt::NoValue)];
+    table.only(&flags.map(|(name, _)| name));
+    let (field, flag) = flags.iter().find_map(|(name, flag)| Some((table.field(name)?, *flag)))?;
+    Some((flag, scope.word(&field, field.text()?)?))
+}
+
+/// What it finds in parentheses are the numbers.
+pub(super) fn expression(field: &Field, pairs: std::ops::RangeInclusive<usize>) -> Option<regex_lite::Regex> {
     let text = field.text()?;
     match RegexBuilder::new(text).multi_line(true).size_limit(LARGEST_PATTERN).build() {
-        Ok(pattern) if pattern.captures_len() == 2 => Some(pattern),
+        Ok(pattern) if pairs.contains(&(pattern.captures_len() - 1)) => Some(pattern),
         Ok(pattern) => {
             let groups = pattern.captures_len() - 1;
             let remedy =
                 "put the number, and nothing else, into parentheses: 'rate: ([0-9.]+)'; others are written (?:...)";
-            field.refuse(&format!("has {groups} pairs of parentheses, not one"), remedy)
+            field.refuse(&format!("has {groups} pairs of parentheses, not {}", pairs.start()), remedy)
         }
         Err(error) => {
             field.refuse(&format!("is no expression: {error}"), "see docs/recipes.md; write it in single quotes")

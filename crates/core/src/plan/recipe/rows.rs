@@ -1,8 +1,10 @@
 //! The settings that a recipe declares.
 
 use super::keys::{only, required};
+use super::read::expression;
 use super::scope::NAMED;
-use super::{RECIPE, Range, keys, leaked};
+use super::scope::Scope;
+use super::{RECIPE, Range, Rule, keys, leaked};
 use crate::plan::complaint::quoted;
 use crate::plan::table::{Field, Table};
 use crate::plan::value::choice;
@@ -11,6 +13,39 @@ use crate::plan::{Setting, SettingKind, Settings, WORK};
 pub(super) fn settings(table: &Table) -> Vec<(Setting, Range)> {
     let Some(table) = table.field("setting").and_then(|field| field.table("[setting]")) else { return Vec::new() };
     table.fields().filter_map(|field| setting(&field)).collect()
+}
+
+/// What needs the settings to be known.
+pub(super) fn rules(table: &Table, scope: &Scope) -> Vec<Rule> {
+    let all = table.field("setting").filter(|field| field.value.is_table());
+    let Some(all) = all.and_then(|field| field.table("[setting]")) else { return Vec::new() };
+    let rule = |field: Field| {
+        let name = scope.settings.iter().find(|row| row.name == field.key)?.name;
+        let table = field.table(&format!("[setting.{}]", field.key))?;
+        let refused = table.field("refuse").map(|field| field.tables("[[setting.NAME.refuse]]")).unwrap_or_default();
+        Some(Rule {
+            setting: name,
+            otherwise: table.field("otherwise").and_then(|field| scope.amount(&field)),
+            unless: table.field("unless").and_then(|field| scope.setting(&field)).map(|row| row.name),
+            refused: refused.iter().filter_map(refusal).collect(),
+            weakens: table.field("weakens").and_then(|field| expression(&field, 0..=usize::MAX)),
+        })
+    };
+    all.fields().filter_map(rule).collect()
+}
+
+fn refusal(table: &Table) -> Option<(regex_lite::Regex, bool, &'static str, &'static str)> {
+    only(table, &keys::REFUSE);
+    let (field, fits) = match (table.field("find"), table.field("unless")) {
+        (Some(field), None) => (field, true),
+        (None, Some(field)) => (field, false),
+        _ => {
+            let remedy = "give either `find` or `unless`";
+            return table.complaints.refuse(&table.place, "it is not said what is refused", remedy);
+        }
+    };
+    let [why, remedy] = ["why", "remedy"].map(|key| required(table, key).and_then(|field| field.text()).map(leaked));
+    Some((expression(&field, 0..=usize::MAX)?, fits, why?, remedy?))
 }
 
 const KINDS: [(&str, SettingKind); 10] = [
@@ -102,6 +137,7 @@ fn range(table: &Table, row: &Setting) -> Range {
     let at_least = bound("at_least").unwrap_or(0);
     Range {
         setting: row.name,
+        kind: row.kind,
         at_least,
         at_most: bound("at_most").unwrap_or(u64::MAX),
         step: bound("step").unwrap_or(1).max(1),

@@ -14,6 +14,8 @@ pub(super) struct Scope<'s> {
     pub(super) settings: &'s [Setting],
     pub(super) lists: Vec<&'static str>,
     pub(super) each: Option<&'static str>,
+    /// Those read before in the same phase.
+    pub(super) figures: Vec<&'static str>,
 }
 
 impl Scope<'_> {
@@ -26,7 +28,9 @@ impl Scope<'_> {
     }
 
     pub(super) fn knows(&self, name: &str) -> bool {
-        NAMED.contains(&name) || self.lists.contains(&name) || self.settings.iter().any(|row| row.name == name)
+        NAMED.contains(&name)
+            || [&self.lists, &self.figures].iter().any(|all| all.contains(&name))
+            || self.settings.iter().any(|row| row.name == name)
     }
 
     /// By itself, and not the one number of `each`.
@@ -40,7 +44,7 @@ impl Scope<'_> {
         let kind = self.settings.iter().find(|row| row.name == name).map(|row| row.kind);
         let is_of_numbers =
             matches!(kind, Some(SettingKind::Count | SettingKind::Counts | SettingKind::Duration | SettingKind::Size));
-        is_of_numbers || ["port", "processors"].contains(&name)
+        is_of_numbers || ["port", "processors"].contains(&name) || self.figures.contains(&name)
     }
 
     fn check<'n>(&self, field: &Field, names: impl Iterator<Item = &'n str>, numbers: impl Iterator<Item = &'n str>) {

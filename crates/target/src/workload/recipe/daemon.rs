@@ -14,14 +14,14 @@ const SEEN_GONE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Daemon {
     /// In messages.
-    name: &'static str,
+    name: String,
     server: Option<Server>,
 }
 
 impl Daemon {
     /// One that does not run yet.
-    pub(crate) fn new(name: &'static str) -> Daemon {
-        Daemon { name, server: None }
+    pub(crate) fn new(name: &str) -> Daemon {
+        Daemon { name: name.into(), server: None }
     }
 
     /// Starts it, and waits until `asks` gets an answer.

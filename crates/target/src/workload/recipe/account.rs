@@ -3,14 +3,18 @@
 use crate::stage::{Program, Stage};
 use anyhow::{Context, Result};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes folders for a server that no other user may enter. Returns the user and group that it must
-/// run as, where we are root: the first of these names that the machine has, or the one that owns
-/// nothing.
-pub(crate) fn lodge(stage: &mut Stage, program: &str, name: &str, folders: &[&Path]) -> Result<Option<(u32, u32)>> {
-    let root = rustix::process::geteuid().is_root();
-    let found = if root { Some(account(program, name)?) } else { None };
+/// run as, where we are root and it has an account: that of this name, or the one that owns nothing.
+pub(super) fn lodge(
+    stage: &mut Stage,
+    program: &str,
+    name: Option<&'static str>,
+    folders: &[PathBuf],
+) -> Result<Option<(u32, u32)>> {
+    let name = name.filter(|_| rustix::process::geteuid().is_root());
+    let found = name.map(|name| account(program, name)).transpose()?;
     let user = found.map(|(_, user, group)| (user, group));
     if let Some((name, user, group)) = found {
         let run = stage.place().name.clone();
