@@ -33,6 +33,7 @@ mod postgresql;
 mod predict;
 mod recipe_works;
 mod recipes;
+mod recomputed;
 mod respond;
 mod same;
 mod savings;
