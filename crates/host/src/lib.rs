@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod analysis;
+pub mod audit;
 pub(crate) mod exchange;
 pub mod executor;
 pub mod fleet;

@@ -2,6 +2,7 @@
 //! `deep`, and what takes hours is ignored in both (`make test-all`).
 
 mod architecture;
+mod audit;
 mod backings;
 mod broken_disk;
 mod common;

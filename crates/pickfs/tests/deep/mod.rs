@@ -34,6 +34,7 @@ mod predict;
 mod purposes;
 mod recipe_works;
 mod recipes;
+mod recomputed;
 mod respond;
 mod same;
 mod savings;
