@@ -301,6 +301,9 @@ const OF_CLOUD: &[Field] = &[
     ("operation_kib", "OPERATION_SECTORS", By(2.0)),
 ];
 
+/// What a disk has or has not.
+const FLAGS: [&str; 3] = ["write_cache", "power_loss_protection", "queued_flush"];
+
 fn fields(kind: Kind) -> Vec<&'static Field> {
     let lists: &[&[Field]] = match kind {
         Kind::None => &[OF_ALL],
@@ -345,7 +348,7 @@ pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
     }
     let mut words = [0; WORDS];
     for (name, word, scale) in fields {
-        words[at(word)] = scaled(disk.number(name)?, *scale);
+        words[at(word)] = scaled(disk.number(name)?, *scale).with_context(|| format!("`{name}`"))?;
     }
     words[at("KIND")] = disk.kind.word();
     words[at("START")] = start;
@@ -355,6 +358,10 @@ pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         Kind::HardDisk | Kind::ShingledDisk | Kind::HostManagedDisk => words[at("WRITE_CACHE")],
         Kind::Flash | Kind::Card => u64::from(words[at("PROTECTED")] == 0),
     };
+    for name in FLAGS.iter().filter(|name| disk.parameters.contains_key(**name)) {
+        ensure!([0.0, 1.0].contains(&disk.number(name)?), "`{name}` must be 0 or 1");
+    }
+    ensure!(disk.kind != Kind::ShingledDisk || words[at("BAND_SECTORS")] > 0, "`band_mib` must be more than 0");
     if disk.kind == Kind::HostManagedDisk {
         conventional(disk)?;
     }
@@ -440,13 +447,20 @@ pub fn significant(value: f64, digits: i32) -> f64 {
     (value * unit).round() / unit
 }
 
-fn scaled(number: f64, scale: Scale) -> u64 {
-    match scale {
-        By(factor) => (number * factor).round() as u64,
-        Rate => (512e6 / number).round() as u64,
-        Refill => (512e3 / number).round() as u64,
-        Often => (1e9 / number).round() as u64,
-    }
+/// Eighteen minutes in nanoseconds, 560 TB in sectors: sums of such numbers have room in the model.
+const MOST: f64 = (1_u64 << 40) as f64;
+
+fn scaled(number: f64, scale: Scale) -> Result<u64> {
+    let is_count = matches!(scale, By(1.0));
+    ensure!(!is_count || number.fract() == 0.0, "{number} is no whole number");
+    let scaled = match scale {
+        By(factor) => number * factor,
+        Rate => 512e6 / number,
+        Refill => 512e3 / number,
+        Often => 1e9 / number,
+    };
+    ensure!(scaled <= MOST, "{number} is {}", if matches!(scale, By(_)) { "too much" } else { "too little" });
+    Ok(scaled.round() as u64)
 }
 
 /// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
@@ -544,6 +558,23 @@ mod tests {
         assert_eq!(model.seek_ns(0), 0);
         let zone = &words[ZONE_AT..ZONE_AT + 3];
         assert_eq!((zone, words[at("SECTORS")]), (&[0, 0, 72][..], 1962 * 19 * 72));
+    }
+
+    #[test]
+    fn numbers_that_no_disk_has_are_refused() {
+        for (model, name, number, why) in [
+            ("nvme", "read_us", 1e30, "`read_us`: 1000000000000000000000000000000 is too much"),
+            ("nvme", "link_mb_s", 0.0, "`link_mb_s`: 0 is too little"),
+            ("nvme", "channel_mb_s", 0.0, "`channel_mb_s`: 0 is too little"),
+            ("nvme", "dies", 1.5, "`dies`: 1.5 is no whole number"),
+            ("nvme", "queued_flush", 7.0, "`queued_flush` must be 0 or 1"),
+            ("smr-5900", "band_mib", 0.0, "`band_mib` must be more than 0"),
+            ("cloud-volume", "base_per_second", 0.0, "`base_per_second`: 0 is too little"),
+        ] {
+            let disk = find(model).expect("it").with(name, number).expect("a disk");
+            let error = disk.words(0, 0).expect_err(name);
+            assert_eq!(format!("{error:#}"), why);
+        }
     }
 
     #[test]
