@@ -137,6 +137,27 @@ fn programs_get_json() {
     json(&lab.run(&["scan", "tree", "--json"]).code(0).out);
 }
 
+/// What is ready stands on one screen; what one lacks is asked for by name.
+#[test]
+fn a_doctor_is_short_until_it_is_asked() {
+    let lab = Lab::new();
+    let short = lab.run(&["doctor"]).code(0).out;
+    assert!(
+        short.lines().count() <= 40 && short.lines().next().is_some_and(|line| line.contains("ext4, xfs and btrfs"))
+    );
+    for name in ["reiser4", "lvmvdo", "pgbench", "sim"] {
+        assert!(short.contains(name), "{name}: {short}");
+    }
+    let named = lab.run(&["doctor", "reiser4", "sim"]).code(0).out;
+    assert!(
+        named.contains("no stock kernel ever had it") && named.contains(" sim") && !named.contains("ext4"),
+        "{named}"
+    );
+    assert!(lab.run(&["doctor", "--all"]).code(0).out.contains("no stock kernel ever had it"));
+    let wrong = lab.run(&["doctor", "extt4"]).code(2).err;
+    assert!(wrong.contains("did you mean `ext4`"), "{wrong}");
+}
+
 #[test]
 fn shells_complete_values() {
     let lab = Lab::new();

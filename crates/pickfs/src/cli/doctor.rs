@@ -1,9 +1,10 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
-use super::{Outcome, Verb, gate::Gate};
-use pickfs_core::plan::Settings;
+use super::{Exit, Outcome, Verb, gate::Gate, report};
+use pickfs_core::plan::{Settings, nearest};
 use pickfs_host::executor;
 use pickfs_host::run::Active;
+use pickfs_host::wording::text::lines;
 use pickfs_system::need::{Missing, Need};
 use pickfs_system::visible::visible_lines;
 use pickfs_target::stack::{backing, fs, layer};
@@ -13,8 +14,14 @@ use std::collections::BTreeSet;
 /// Show what this machine can run, what is missing and how to get it
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// File systems, layers, works or others of which to say all that they lack
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Say of all what they lack
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
     /// As JSON, for programs
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["names", "all"])]
     json: bool,
     #[command(flatten)]
     gate: Gate,
@@ -22,7 +29,8 @@ pub(crate) struct Arguments {
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
-        ["pickfs doctor", "what works here, and the packages that are missing"],
+        ["pickfs doctor", "what works here, on one screen"],
+        ["pickfs doctor zfs lvm", "what these lack, and what brings it"],
         ["sudo pickfs doctor", "the same as root sees it"],
         ["pickfs doctor --gate", "is this machine fit to measure? for health checks of many machines"],
     ];
@@ -31,7 +39,8 @@ impl Verb for Arguments {
         match (self.gate.gate, self.json) {
             (true, _) => self.gate.run(),
             (false, true) => json(),
-            (false, false) => main(),
+            (false, false) if self.all || !self.names.is_empty() => whole(&self.names),
+            (false, false) => short(),
         }
     }
 }
@@ -74,6 +83,10 @@ fn unmet(needs: &[Need]) -> Vec<(&Need, Missing)> {
     unmet.filter(|(need, _)| **need != Need::Root).collect()
 }
 
+fn state_of(needs: &[Need]) -> &'static str {
+    state(needs, &unmet(needs))
+}
+
 fn state(needs: &[Need], unmet: &[(&Need, Missing)]) -> &'static str {
     match unmet.is_empty() {
         false => "missing",
@@ -82,18 +95,73 @@ fn state(needs: &[Need], unmet: &[(&Need, Missing)]) -> &'static str {
     }
 }
 
-fn main() -> Outcome {
-    let mut packages = BTreeSet::new();
+/// What works and what does not, by name.
+fn short() -> Outcome {
+    let root = rustix::process::geteuid().is_root();
+    let mut all: Vec<(&str, [Vec<&str>; 3])> = Vec::new();
     for (title, rows) in sections() {
-        section(title, rows.into_iter(), &mut packages);
+        let mut by_state: [Vec<&str>; 3] = Default::default();
+        for (name, needs) in &rows {
+            let state = STATES.iter().position(|(state, _)| *state == state_of(needs));
+            by_state[state.unwrap_or(0)].push(name);
+        }
+        all.push((title, by_state));
     }
+    let defaults = &all[0].1;
+    let can_run = DEFAULTS.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
+    let first = match (can_run, root) {
+        (true, _) => "ready: `pickfs run` compares ext4, xfs and btrfs here",
+        (false, false) => "with sudo, or in guests: `sudo pickfs run` compares ext4, xfs and btrfs here",
+        (false, true) => {
+            "not ready for `pickfs run`, which compares ext4, xfs and btrfs: `pickfs doctor ext4 xfs btrfs`"
+        }
+    };
+    println!("{first}\n");
+    for (title, by_state) in &all {
+        let parts = STATES.iter().zip(by_state).filter(|(_, names)| !names.is_empty());
+        for (at, ((_, word), names)) in parts.enumerate() {
+            let indent = format!("{:<14}{word:<9}", if at == 0 { title } else { "" });
+            let text = lines(&names.join(" "), report::width().saturating_sub(indent.len()));
+            println!("{indent}{}", text.join(&format!("\n{:23}", "")));
+        }
+    }
+    println!();
     machine();
     leftovers()?;
+    println!("\npickfs doctor NAME   what one lacks, and what brings it; --all says it of all");
+    Ok(0)
+}
+
+/// What a run without `--fs` compares.
+const DEFAULTS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+/// What is printed for each state.
+const STATES: [(&str, &str); 3] = [("ok", "ok"), ("sudo", "as root"), ("missing", "missing")];
+
+/// With all that is missing: of these, or of everything.
+fn whole(names: &[String]) -> Outcome {
+    let mut sections = sections();
+    let known = || sections.iter().flat_map(|(_, rows)| rows.iter().map(|(name, _)| *name));
+    if let Some(wrong) = names.iter().find(|name| !known().any(|known| known == *name)) {
+        let near = nearest(wrong, known()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let wrong = wrong.escape_debug();
+        return Err(Exit::usage(format!("there is no `{wrong}`; {near}`pickfs list` shows all names")));
+    }
+    if !names.is_empty() {
+        sections.iter_mut().for_each(|(_, rows)| rows.retain(|(name, _)| names.iter().any(|wanted| wanted == name)));
+    }
+    let mut packages = BTreeSet::new();
+    for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        section(title, rows.into_iter(), &mut packages);
+    }
+    if names.is_empty() {
+        println!("machine:");
+        machine();
+        leftovers()?;
+    }
     if !packages.is_empty() {
-        println!(
-            "\nto get what Debian packages bring:\n  apt-get install {}",
-            packages.into_iter().collect::<Vec<_>>().join(" ")
-        );
+        let packages = packages.into_iter().collect::<Vec<_>>().join(" ");
+        println!("\nto get what Debian packages bring:\n  apt-get install {packages}");
     }
     Ok(0)
 }
@@ -112,7 +180,6 @@ fn section<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Vec<Need>)>, pa
 }
 
 fn machine() {
-    println!("machine:");
     let exists = |path: &str| std::path::Path::new(path).exists();
     let fact = |what: &str, good: bool, otherwise: &str| {
         println!(

@@ -160,7 +160,7 @@ fn what_there_is_not_is_neither_made_nor_removed() {
         assert!(said.contains(message), "{words:?}: {said}");
     }
     assert!(run(&["guest", "remove", "--all"]).code(0).out.starts_with("removed 0 guests"));
-    let doctor = run(&["doctor"]).code(0).out;
+    let doctor = run(&["doctor", "--all"]).code(0).out;
     assert!(
         doctor.contains("executors:\n") && doctor.contains("guests") | doctor.contains("KVM: not known"),
         "{doctor}"

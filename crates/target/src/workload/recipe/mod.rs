@@ -505,7 +505,7 @@ mod tests {
         assert_eq!(of_bonnie, Some(Need::Program { name: "bonnie++", package: "bonnie++" }));
     }
 
-    /// Whoever adds a file to the folder must list it.
+    /// A file that is added to the folder must be listed.
     #[test]
     fn every_recipe_of_the_folder_is_a_work() {
         let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload/recipes")).unwrap();
