@@ -77,7 +77,7 @@ pub use series::observe;
 pub(crate) use setting::Disk;
 pub use stopping::look;
 pub use work::WorkReport;
-pub(crate) use yardstick::Unreliable;
+pub(crate) use yardstick::{Unreliable, is_busy};
 
 use anyhow::{Result, bail};
 use panel::Case;
