@@ -4,6 +4,7 @@
 mod architecture;
 mod audit;
 mod backings;
+mod breaches;
 mod broken_disk;
 mod common;
 mod compare;

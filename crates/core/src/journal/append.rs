@@ -1,5 +1,6 @@
 //! One run's file: created or taken up again, locked against a second writer, appended line by line.
 
+use super::chain::{Chain, is_closed_by};
 use super::{Folded, LONGEST_LINE, Record, fold_from};
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::sys::file::open_regular;
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub struct Journal {
     file: File,
     path: PathBuf,
+    /// All that is in the file; `None` until it is needed.
+    chain: Option<Chain>,
 }
 
 impl Journal {
@@ -24,13 +27,13 @@ impl Journal {
         let file = OpenOptions::new().create_new(true).read(true).append(true).mode(0o644).open(path);
         let elsewhere = || format!("cannot create the journal {}; give --journal FILE elsewhere", path.display());
         let file = file.with_context(elsewhere)?;
-        Journal { file, path: path.to_path_buf() }.locked()
+        Journal { file, path: path.to_path_buf(), chain: None }.locked()
     }
 
     /// An existing file; nothing is known of it yet. All that follows is of this very file, whatever becomes of its path.
     pub fn open(path: &Path) -> Result<Journal> {
         let file = open_regular(path, true).with_context(|| format!("cannot open the journal {}", path.display()))?;
-        Journal { file, path: path.to_path_buf() }.locked()
+        Journal { file, path: path.to_path_buf(), chain: None }.locked()
     }
 
     pub fn file(&self) -> &File {
@@ -55,16 +58,37 @@ impl Journal {
             bytes as u64 <= LONGEST_LINE,
             "a record of {bytes} bytes is longer than a line of a journal may be ({most} MiB)"
         );
+        let mut chain = self.chain.take().map_or_else(|| self.chained(), Ok)?;
+        let before = chain.clone();
+        chain.add(&line);
+        if is_closed_by(record) {
+            let mut link = serde_json::to_vec(&Record::Chain(chain.link()))?;
+            link.push(b'\n');
+            chain.add(&link);
+            line.extend(link);
+        }
         let length = self.file.metadata()?.len();
         let written = self.file.write_all(&line);
         if written.is_err() {
             // A disk that is full takes half a line, which would spoil the next one.
             let _ = self.file.set_len(length);
         }
+        self.chain = Some(if written.is_ok() { chain } else { before });
         written.with_context(|| {
             let shown = self.path.display();
             format!("cannot write the journal {shown}; see to it, then `pickfs run --resume {shown}` goes on")
         })
+    }
+
+    fn chained(&mut self) -> Result<Chain> {
+        let (mut chain, mut chunk) = (Chain::default(), vec![0; 64 << 10]);
+        self.file.rewind().context("cannot read the journal")?;
+        loop {
+            match self.file.read(&mut chunk).context("cannot read the journal")? {
+                0 => return Ok(chain),
+                read => chain.add(&chunk[..read]),
+            }
+        }
     }
 
     fn locked(self) -> Result<Journal> {
@@ -93,6 +117,7 @@ impl Journal {
         }
         if keep < length {
             self.file.set_len(keep)?;
+            self.chain = None;
         }
         Ok(keep < length)
     }

@@ -161,6 +161,7 @@ impl Folded {
             Record::Unfit(unfit) => drop(self.unfit.insert((unfit.target, unfit.work), unfit.outcome)),
             Record::Aim(stop) => self.aim(stop),
             Record::Speed(speed) => drop(self.speeds.insert(speed.cell, speed.times)),
+            Record::Chain(_) => {}
         }
     }
 

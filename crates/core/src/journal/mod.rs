@@ -6,6 +6,7 @@
 
 mod anonymous;
 mod append;
+mod chain;
 mod flag;
 mod fold;
 mod leftovers;
@@ -15,6 +16,7 @@ mod weight;
 
 pub use anonymous::Anonymous;
 pub use append::Journal;
+pub use chain::{Links, links};
 pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, fold, fold_file, fold_from, open_file};
 

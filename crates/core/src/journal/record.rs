@@ -34,6 +34,7 @@ pub enum Record {
     Aim(Stop),
     /// A cell checks the verdict on another processor; comes before it begins.
     Speed(Speed),
+    Chain(Link),
 }
 
 impl Record {
@@ -55,7 +56,8 @@ impl Record {
             | Record::Look(_)
             | Record::Unfit(_)
             | Record::Aim(_)
-            | Record::Speed(_) => None,
+            | Record::Speed(_)
+            | Record::Chain(_) => None,
         }
     }
 }
@@ -65,6 +67,13 @@ impl Record {
 pub struct Speed {
     pub cell: String,
     pub times: f64,
+}
+
+/// What stands in the journal before this line, as the SHA-256 of its bytes, and the version that wrote it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    pub before: String,
+    pub pickfs: String,
 }
 
 /// A target was tried before the first round, and a work cannot be done on it: it has no further cells.

@@ -61,7 +61,7 @@ impl Budget {
 fn weight(line: &[u8], record: &Record) -> u64 {
     match record {
         Record::Sample(_) => SAMPLE,
-        Record::Ledger(_) | Record::Undone(_) | Record::Aim(_) => 0,
+        Record::Ledger(_) | Record::Undone(_) | Record::Aim(_) | Record::Chain(_) => 0,
         Record::Step(_) | Record::Begin(_) => line.len() as u64,
         _ => line.len() as u64 + VALUE * values(line),
     }

@@ -77,7 +77,7 @@ pub use series::observe;
 pub(crate) use setting::Disk;
 pub use stopping::look;
 pub use work::WorkReport;
-pub(crate) use yardstick::{MUCH_CPU, Unreliable};
+pub(crate) use yardstick::{MUCH_CPU, Unreliable, is_busy};
 
 use anyhow::{Result, bail};
 use panel::Case;

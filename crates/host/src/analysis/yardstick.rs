@@ -3,8 +3,10 @@
 //! Rounds in random order cancel what others do to all targets alike. What remains cannot be seen to be little, so where others
 //! were at work most of the time, nothing is called clear.
 
-use super::series::{Observed, ObservedWork, Rounds, at_round};
+use super::series::{Observed, ObservedWork, Rounds, at_round, observe};
+use pickfs_core::journal::Folded;
 use pickfs_core::metric::CPU_FOREIGN_NS;
+use pickfs_core::plan::Plan;
 use pickfs_stats::{Estimate, too_many_apart};
 
 /// Why no difference of a run is called clear.
@@ -34,6 +36,14 @@ fn twins_differ(twins: &[Estimate]) -> Option<Unreliable> {
     let apart = intervals.iter().filter(|(low, high)| *low > 1.0 || *high < 1.0).count();
     let of = intervals.len();
     too_many_apart(apart, of).then_some(Unreliable::TwinsDiffer { apart, of })
+}
+
+/// The number of phases in which others used the machine, and that of all, where it is more than half.
+pub(crate) fn is_busy(plan: &Plan, folded: &Folded) -> Option<(usize, usize)> {
+    match busy(&observe(folded, plan)) {
+        Some(Unreliable::Busy { phases, of }) => Some((phases, of)),
+        _ => None,
+    }
 }
 
 fn busy(observed: &Observed) -> Option<Unreliable> {

@@ -1,6 +1,6 @@
 //! The verdict of a journal by a second program that shares nothing with this one, and where the two differ.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use pickfs_system::process::{argv, feed_and_read};
 use serde_json::Value;
 
@@ -13,7 +13,12 @@ const ALIKE: f64 = 1e-9;
 /// What the program computes from a journal alone. It reads the journal from its standard input, and nothing else.
 pub fn recomputed(journal: &[u8]) -> Result<Value> {
     let words = argv(["python3", "-I", "-c", PROGRAM, "/dev/stdin"]);
-    serde_json::from_str(&feed_and_read(&words, journal)?).context("the recomputation printed no JSON")
+    // The command line holds all of the program.
+    let said = feed_and_read(&words, journal).map_err(|error| {
+        let error = error.to_string();
+        anyhow!("python3 could not compute the verdict: {}", error.rsplit("` ").next().unwrap_or(&error))
+    })?;
+    serde_json::from_str(&said).context("the second program printed no JSON")
 }
 
 /// Where a report, as `report --format json` has it, differs from what was computed anew.

@@ -4,6 +4,7 @@
 mod after;
 mod agent;
 mod ask;
+mod audit;
 pub mod catalogue;
 mod choices;
 mod clean;
@@ -110,6 +111,7 @@ const VERBS: &[Entry] = &[
     verb::<history::Arguments>("history"),
     verb::<compare::Arguments>("compare"),
     verb::<share::Arguments>("share"),
+    verb::<audit::Arguments>("audit"),
     verb::<push::Arguments>("push"),
     verb::<ask::Arguments>("ask"),
     verb::<query::Arguments>("query"),

@@ -6,6 +6,7 @@
 mod facts;
 mod kinds;
 
+use super::chain::linked_again;
 use super::{Record, record::Provenance};
 use kinds::Kind;
 use serde_json::Value;
@@ -85,13 +86,16 @@ impl Anonymous {
     /// earlier one.
     pub fn lines(&mut self, journal: &str) -> Vec<String> {
         journal.lines().for_each(|line| drop(self.line(line)));
-        journal.lines().filter_map(|line| self.line(line)).collect()
+        let is_link = |line: &str| matches!(serde_json::from_str(line), Ok(Record::Chain(_)));
+        linked_again(
+            journal.lines().filter_map(|line| if is_link(line) { Some(None) } else { self.line(line).map(Some) }),
+        )
     }
 
     fn line(&mut self, line: &str) -> Option<String> {
         let mut record: Record = serde_json::from_str(line).ok()?;
         match &mut record {
-            Record::Step(_) | Record::Undone(_) => return None,
+            Record::Step(_) | Record::Undone(_) | Record::Chain(_) => return None,
             Record::Provenance(provenance) => self.keep_facts(provenance),
             _ => {}
         }

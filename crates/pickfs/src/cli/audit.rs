@@ -1,0 +1,125 @@
+//! `pickfs audit`: whether a result of others can be trusted, from its journal alone.
+
+use super::{INCONCLUSIVE, Outcome, REGRESSION, Verb, journals, report};
+use anyhow::{Context, Result};
+use pickfs_core::journal::{Folded, fold, open_file};
+use pickfs_host::audit::{Beside, Evidence, Finding, Grade, Page, RULES, recomputed};
+use pickfs_host::render::{self, Document, Options};
+use pickfs_host::wording::text::{counted, wrapped};
+use pickfs_system::need::find_program;
+use pickfs_system::process::{argv, run_program};
+use pickfs_system::visible::visible;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Places that are named of one rule.
+const MOST_PLACES: usize = 3;
+
+/// Check a run against the rules of trusted results, and compute its verdict a second time
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Journal of the run, as it is or compressed by xz, or what `pickfs share` has packed
+    #[arg(default_value = "@last")]
+    file: PathBuf,
+    /// Journal of the same plan that was run again (`pickfs run --again`): times of simulated cells must be the same
+    #[arg(long, value_name = "JOURNAL")]
+    again: Option<PathBuf>,
+}
+
+impl Verb for Arguments {
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["pickfs audit run-shared.tar.gz", "a bundle of others: nothing of it is executed, and root is not needed"],
+        ["pickfs audit atlas.jsonl.xz --again mine.jsonl", "the same simulations, done here"],
+    ];
+    const ONLY_PRINTS: bool = true;
+
+    fn run(&self) -> Outcome {
+        let (journal, page) = read(&journals::named(&self.file)?)?;
+        let folded = fold(&journal[..])?;
+        let beside = Beside { again: self.again()?, ..beside(&journal, &folded, page)? };
+        let evidence = Evidence::new(&journal, &folded, beside)?;
+        let findings = evidence.findings();
+        let grade = evidence.grade(&findings);
+        print!("{}", told(&findings, grade, &journal));
+        Ok(match grade {
+            Grade::Reproduced | Grade::ByTheRules => 0,
+            Grade::Broken => REGRESSION,
+            Grade::Open => INCONCLUSIVE,
+        })
+    }
+}
+
+impl Arguments {
+    fn again(&self) -> Result<Option<Folded>> {
+        self.again.as_ref().map(|again| fold(&read(&journals::named(again)?)?.0[..])).transpose()
+    }
+}
+
+/// A journal, and the page that lies with it.
+fn read(path: &Path) -> Result<(Vec<u8>, Option<String>)> {
+    let mut start = Vec::new();
+    open_file(path)?.take(6).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
+    let shown = std::path::absolute(path)?.display().to_string();
+    // Each part is written to our pipe: nothing of an archive comes to the disk.
+    let part = |name: &str| run_program(&argv(["tar", "-xzO", "--force-local", "-f", &shown, name]));
+    match &start[..] {
+        [0x1f, 0x8b, ..] => Ok((part("journal.jsonl")?.into_bytes(), Some(part("report.html")?))),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Ok((run_program(&argv(["xz", "-dc", "--", &shown]))?.into_bytes(), None)),
+        _ => {
+            let mut journal = Vec::new();
+            open_file(path)?.read_to_end(&mut journal).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((journal, None))
+        }
+    }
+}
+
+fn beside(journal: &[u8], folded: &Folded, page: Option<String>) -> Result<Beside> {
+    let model = report::model(folded, Path::new("journal.jsonl"))?;
+    let json = render::written("json", Document::Run(&model), &Options::default())?;
+    let page = page.map(|shown| -> Result<Page> {
+        let made = String::from_utf8_lossy(&report::page(&model)?).into_owned();
+        let sentences = model.headlines();
+        Ok(Page { shown, made, sentences })
+    });
+    Ok(Beside {
+        report: serde_json::from_slice(&json).context("the report is no JSON")?,
+        anew: find_program("python3").map(|_| recomputed(journal)).transpose()?,
+        page: page.transpose()?,
+        again: None,
+    })
+}
+
+fn told(findings: &[Finding], grade: Grade, journal: &[u8]) -> String {
+    let numbers = |is: fn(&Finding) -> bool| {
+        let found = (1..).zip(RULES).zip(findings).filter(|(_, finding)| is(finding));
+        found.map(|((number, rule), _)| format!("{number} ({})", rule.name)).collect::<Vec<_>>().join(", ")
+    };
+    let open = numbers(|finding| matches!(finding, Finding::Open(_)));
+    let broken = numbers(|finding| matches!(finding, Finding::Broken(_)));
+    let mut text = match grade {
+        Grade::Reproduced => {
+            "Reproduced: its simulated cells came out the same again, and no rule is broken.\n".to_string()
+        }
+        Grade::ByTheRules => "By the rules: all rules are kept, as far as a journal can show it.\n".to_string(),
+        Grade::Open => format!("Open: the journal does not show rule {open}.\n"),
+        Grade::Broken if open.is_empty() => format!("Broken: rule {broken}.\n"),
+        Grade::Broken => format!("Broken: rule {broken}; the journal does not show rule {open}.\n"),
+    };
+    text += "\n";
+    for ((number, rule), finding) in (1..).zip(RULES).zip(findings) {
+        let (word, places): (_, &[String]) = match finding {
+            Finding::Kept => ("kept", &[]),
+            Finding::Open(places) => ("open", places),
+            Finding::Broken(places) => ("BROKEN", places),
+        };
+        text += &format!("{number:>3}  {:<10}  {word:<6}  {}\n", rule.name, rule.says);
+        let more = places.len().saturating_sub(MOST_PLACES);
+        let shown = places.iter().take(MOST_PLACES).map(|place| visible(place));
+        let more = (more > 0).then(|| counted(more, "further place"));
+        let indent = " ".repeat(25);
+        shown.chain(more).for_each(|place| text += &(wrapped(&indent, &place, report::width()) + "\n"));
+    }
+    let name: String = Sha256::digest(journal).iter().map(|byte| format!("{byte:02x}")).collect();
+    text + &format!("\nsha256 of the journal: {name}\ndocs/rules.md says how each rule is checked.\n")
+}
