@@ -227,6 +227,8 @@ pub enum FigureSource {
         pattern: Regex,
         ask: Option<Command>,
     },
+    /// How often it fits.
+    Counted(Regex),
     Amount(Amount),
 }
 
@@ -283,7 +285,7 @@ impl Recipe {
             let figures = phase.metrics.iter().chain(phase.parts.iter().flat_map(PartOf::figures));
             let asked = figures.filter_map(|figure| match &figure.source {
                 FigureSource::Found { ask, .. } => ask.as_ref(),
-                FigureSource::Amount(_) => None,
+                FigureSource::Counted(_) | FigureSource::Amount(_) => None,
             });
             let asked = asked.chain(phase.latencies.iter().filter_map(|latencies| latencies.ask.as_ref()));
             let listed = lists.into_iter().flat_map(|(key, list)| list.iter().map(move |command| (key, command)));

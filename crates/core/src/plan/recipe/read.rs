@@ -370,11 +370,12 @@ fn figure(table: &Table, name: &str, scope: &Scope) -> Option<Figure> {
     }
     let amount = |key: &str| table.field(key).and_then(|field| scope.amount(&field));
     let ask = table.field("ask").and_then(|field| scope.command(&field));
-    let source = match (table.field("find"), table.field("value")) {
-        (Some(field), None) => FigureSource::Found { pattern: expression(&field, 1..=1)?, ask },
-        (None, Some(field)) => FigureSource::Amount(scope.amount(&field)?),
+    let source = match (table.field("find"), table.field("value"), table.field("count")) {
+        (Some(field), None, None) => FigureSource::Found { pattern: expression(&field, 1..=1)?, ask },
+        (None, Some(field), None) => FigureSource::Amount(scope.amount(&field)?),
+        (None, None, Some(field)) => FigureSource::Counted(expression(&field, 0..=0)?),
         _ => {
-            let remedy = "give either `find`, an expression for the number in the output, or `value`";
+            let remedy = "give one of `find`, an expression for the number in the output, `value` and `count`";
             return table.complaints.refuse(&table.place, format!("{} needs its number", table.label), remedy);
         }
     };

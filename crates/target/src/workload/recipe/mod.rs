@@ -31,6 +31,7 @@ macro_rules! built_in {
 
 built_in! {
     BONNIE = "bonnie",
+    DUCKDB = "duckdb",
     PGBENCH = "pgbench",
     ROCKSDB = "rocksdb",
     SYSBENCH = "sysbench",
