@@ -39,7 +39,7 @@ pub static ALL: &[&dyn Workload] = &[
     &command::Command,
     &trees::containers::Containers,
     &trees::copy_in::CopyIn,
-    &databases::duckdb::Duckdb,
+    &recipe::DUCKDB,
     &fio::Fio,
     &trees::image::Image,
     &io::Io,

@@ -168,7 +168,7 @@ pub(super) const PHASE: [Key; 18] = [
     ),
 ];
 
-pub(super) const METRIC: [Key; 11] = [
+pub(super) const METRIC: [Key; 12] = [
     key(
         "name",
         "\"requests_per_second\"",
@@ -186,6 +186,7 @@ pub(super) const METRIC: [Key; 11] = [
     ),
     key("ask", "[\"psql\", \"-c\", \"SELECT ...\"]", "a command, run after the phase, that prints what is searched"),
     key("value", "\"keys\"", "an amount instead"),
+    key("count", "'^found '", "an expression instead: how often it fits"),
     key("of", "\"keys\"", "an amount that is divided by the number, as `keys` by a rate for a time"),
     key("times", "1e9", "what the number is multiplied by, such as 1e9 for seconds"),
     key("at_least", "\"keys\"", "an amount; a smaller number fails the cell"),
@@ -220,7 +221,7 @@ pub(super) const PART: [Key; 6] = [
     key("metric", "[{ name = \"reads_per_second\", find = '([0-9.]+) reads' }]", "see [[phase.metric]]"),
 ];
 
-pub(super) const TIME: [Key; 6] = [METRIC[2], METRIC[3], METRIC[4], METRIC[5], METRIC[6], METRIC[9]];
+pub(super) const TIME: [Key; 6] = [METRIC[2], METRIC[3], METRIC[4], METRIC[6], METRIC[7], METRIC[10]];
 
 /// Complains of keys that the table of a recipe does not have.
 pub(super) fn only(table: &Table, keys: &[Key]) {

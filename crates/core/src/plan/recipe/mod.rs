@@ -227,6 +227,8 @@ pub enum FigureSource {
         pattern: Regex,
         ask: Option<Command>,
     },
+    /// How often it fits.
+    Counted(Regex),
     Amount(Amount),
 }
 
@@ -264,10 +266,9 @@ impl Recipe {
         // A journal may say anything, and only lists may make many words of one.
         let is_list = |row: &Setting| matches!(row.kind, SettingKind::Counts | SettingKind::Texts);
         let given = |row: &Setting| settings.0.get(row.name).filter(|value| value.is_array() == is_list(row)).cloned();
-        let hidden =
-            |row: &Setting| self.rules.iter().filter(|rule| rule.setting == row.name).find_map(|rule| rule.unless);
-        let is_hidden = |row: &Setting| hidden(row).is_some_and(|other| settings.0.contains_key(other));
-        let value = |row: &Setting| given(row).or_else(|| row.default_value().filter(|_| !is_hidden(row)));
+        let unless = |row: &Setting| self.rules.iter().find(|rule| rule.setting == row.name)?.unless;
+        let is_given = |row: &Setting| unless(row).is_none_or(|other| !settings.0.contains_key(other));
+        let value = |row: &Setting| given(row).or_else(|| row.default_value()).filter(|_| is_given(row));
         Settings(self.settings.iter().filter_map(|row| Some((row.name.to_string(), value(row)?))).collect())
     }
 
@@ -283,7 +284,7 @@ impl Recipe {
             let figures = phase.metrics.iter().chain(phase.parts.iter().flat_map(PartOf::figures));
             let asked = figures.filter_map(|figure| match &figure.source {
                 FigureSource::Found { ask, .. } => ask.as_ref(),
-                FigureSource::Amount(_) => None,
+                FigureSource::Counted(_) | FigureSource::Amount(_) => None,
             });
             let asked = asked.chain(phase.latencies.iter().filter_map(|latencies| latencies.ask.as_ref()));
             let listed = lists.into_iter().flat_map(|(key, list)| list.iter().map(move |command| (key, command)));

@@ -2,7 +2,7 @@
 
 use super::keys::{only, required};
 use super::rows::{rules, settings};
-use super::scope::{Scope, words_of};
+use super::scope::{Scope, expression, words_of};
 use super::{
     Content, Doubt, Figure, FigureSource, LatenciesOf, MadeFile, PartOf, PhaseOf, Range, Reads, Recipe, ServerOf,
     Starts, StopSignal, Until, Word, keys, leaked,
@@ -12,15 +12,13 @@ use crate::plan::complaint::{Complaint, Complaints, Place, listed, quoted};
 use crate::plan::table::{Field, Table, end_of, syntax};
 use crate::plan::value::choice;
 use crate::plan::{Setting, SettingKind};
-use regex_lite::RegexBuilder;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path};
 use toml::de::DeTable;
 
 /// More is no recipe.
 const LONGEST: usize = 64 << 10;
-/// Bytes of a compiled expression: the time of a search grows with it.
-const LARGEST_PATTERN: usize = 16 << 10;
+
 pub(super) fn recipe(text: &str) -> Result<Recipe, Vec<Complaint>> {
     let complaints = Complaints::default();
     if text.len() > LONGEST {
@@ -174,10 +172,20 @@ fn server(table: &Table, scope: &Scope) -> Option<ServerOf> {
         ready: ready?,
         stop,
         account: table.field("account").and_then(|field| plain_name(&field)).map(|name| leaked(&name)),
-        folders: folders.iter().filter_map(|(text, field)| scope.word(field, text)).collect(),
+        folders: folders.iter().filter_map(|(text, field)| folder(field, text, scope)).collect(),
         facts: table.field("facts").and_then(|field| scope.command(&field)),
         segment: table.field("segment").and_then(|field| scope.word(&field, field.text()?)),
     })
+}
+
+fn folder(field: &Field, text: &str, scope: &Scope) -> Option<Word> {
+    let is_inside =
+        |folder: &str| text.strip_prefix(folder).is_some_and(|path| !path.is_empty() && !path.contains(".."));
+    if !["{dir}/", "{memory}/"].into_iter().any(is_inside) {
+        return field
+            .refuse("leads out of the cell's folders", "give a path like \"{dir}/data\" or \"{memory}/socket\"");
+    }
+    scope.word(field, text)
 }
 
 fn phases(table: &Table, scope: &Scope) -> Vec<PhaseOf> {
@@ -370,11 +378,12 @@ fn figure(table: &Table, name: &str, scope: &Scope) -> Option<Figure> {
     }
     let amount = |key: &str| table.field(key).and_then(|field| scope.amount(&field));
     let ask = table.field("ask").and_then(|field| scope.command(&field));
-    let source = match (table.field("find"), table.field("value")) {
-        (Some(field), None) => FigureSource::Found { pattern: expression(&field, 1..=1)?, ask },
-        (None, Some(field)) => FigureSource::Amount(scope.amount(&field)?),
+    let source = match (table.field("find"), table.field("value"), table.field("count")) {
+        (Some(field), None, None) => FigureSource::Found { pattern: expression(&field, 1..=1)?, ask },
+        (None, Some(field), None) => FigureSource::Amount(scope.amount(&field)?),
+        (None, None, Some(field)) => FigureSource::Counted(expression(&field, 0..=0)?),
         _ => {
-            let remedy = "give either `find`, an expression for the number in the output, or `value`";
+            let remedy = "give one of `find`, an expression for the number in the output, `value` and `count`";
             return table.complaints.refuse(&table.place, format!("{} needs its number", table.label), remedy);
         }
     };
@@ -399,24 +408,9 @@ fn doubt(field: &Field, scope: &Scope) -> Option<(Doubt, Word)> {
     let table = field.table("`doubt`")?;
     let flags = [("clients-wait", Doubt::ClientsWait), ("no-value", Doubt::NoValue)];
     table.only(&flags.map(|(name, _)| name));
-    let (field, flag) = flags.iter().find_map(|(name, flag)| Some((table.field(name)?, *flag)))?;
-    Some((flag, scope.word(&field, field.text()?)?))
-}
-
-/// What it finds in parentheses are the numbers.
-pub(super) fn expression(field: &Field, pairs: std::ops::RangeInclusive<usize>) -> Option<regex_lite::Regex> {
-    let text = field.text()?;
-    match RegexBuilder::new(text).multi_line(true).size_limit(LARGEST_PATTERN).build() {
-        Ok(pattern) if pairs.contains(&(pattern.captures_len() - 1)) => Some(pattern),
-        Ok(pattern) => {
-            let groups = pattern.captures_len() - 1;
-            let remedy =
-                "put the number, and nothing else, into parentheses: 'rate: ([0-9.]+)'; others are written (?:...)";
-            field.refuse(&format!("has {groups} pairs of parentheses, not {}", pairs.start()), remedy)
-        }
-        Err(error) => {
-            field.refuse(&format!("is no expression: {error}"), "see docs/recipes.md; write it in single quotes")
-        }
+    match flags.iter().find_map(|(name, flag)| Some((table.field(name)?, *flag))) {
+        Some((field, flag)) => Some((flag, scope.word(&field, field.text()?)?)),
+        None => field.refuse("has no flag", "write it like { no-value = \"the reason\" }"),
     }
 }
 
@@ -474,6 +468,13 @@ mod tests {
         ("", "metric = [{ name = 'a_ns', value = 1 }, { name = 'a_ns', value = 1 }]", &[(8, "measured twice")]),
         ("", "metric = [{ name = 'a_ns' }, { find = 'a(b' }, { find = 'a' }, { find = '(a)(b)' }]",
             &[(8, "needs its number"), (8, "no expression"), (8, "0 pairs of parentheses"), (8, "2 pairs")]),
+        ("[setting.a]\nkind = 'texts'\nabout = 'b'\nrefuse = [{ why = 'w', remedy = 'r' }]\nunless = 'c'\notherwise = 'd'\nweakens = '('",
+            "", &[(6, "not said what is refused"), (7, "`c`, which is no setting"), (8, "names `d`"), (9, "no expression")]),
+        ("", "metric = [{ value = 'a' }, { as = 'a', value = 1 }, { as = 'c d', value = 'a' }]", &[(8, "names `a`"), (8, "no plain name")]),
+        ("", "metric = [{ value = 1, count = 'a' }, { value = 1, doubt = {} }, { value = 1, doubt = { a = 'b' } }]",
+            &[(8, "needs its number"), (8, "has no flag"), (8, "has no flag"), (8, "no key `a`")]),
+        ("", "latency = [{ find = 'a' }, { find = '(a)(b)', at_most = 'c' }]", &[(8, "0 pairs"), (8, "names `c`")]),
+        ("", "[server]\nrun = ['a']\nready = ['b']\nfolders = ['/etc/x', '{dir}/../y']", &[(11, "leads out"), (11, "leads out")]),
         ("", "metric = [{ find = '((((a{100}){100}){100}){100})' }]", &[(8, "no expression")]),
         ("", "metric = [{ find = '(?:\\w{1000})(a)' }]", &[(8, "size limit")]),
     ];

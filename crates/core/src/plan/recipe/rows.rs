@@ -1,9 +1,7 @@
 //! The settings that a recipe declares.
 
 use super::keys::{only, required};
-use super::read::expression;
-use super::scope::NAMED;
-use super::scope::Scope;
+use super::scope::{NAMED, Scope, expression};
 use super::{RECIPE, Range, Rule, keys, leaked};
 use crate::plan::complaint::quoted;
 use crate::plan::table::{Field, Table};

@@ -5,6 +5,10 @@ use crate::plan::complaint::{Wanted, listed, quoted};
 use crate::plan::table::Field;
 use crate::plan::value::words;
 use crate::plan::{Setting, SettingKind};
+use regex_lite::RegexBuilder;
+
+/// Bytes of a compiled expression: the time of a search grows with it.
+const LARGEST_PATTERN: usize = 16 << 10;
 
 /// What words may name besides settings.
 pub(super) const NAMED: [&str; 4] = ["dir", "memory", "port", "processors"];
@@ -126,4 +130,21 @@ pub(super) fn words_of(field: &Field) -> Option<Vec<String>> {
     let all = all?;
     let has_program = !all[0].trim().is_empty();
     if has_program { Some(all) } else { field.refuse("begins with no program", "write its name as the first word") }
+}
+
+/// What it finds in parentheses are the numbers.
+pub(super) fn expression(field: &Field, pairs: std::ops::RangeInclusive<usize>) -> Option<regex_lite::Regex> {
+    let text = field.text()?;
+    match RegexBuilder::new(text).multi_line(true).size_limit(LARGEST_PATTERN).build() {
+        Ok(pattern) if pairs.contains(&(pattern.captures_len() - 1)) => Some(pattern),
+        Ok(pattern) => {
+            let groups = pattern.captures_len() - 1;
+            let remedy =
+                "put the number, and nothing else, into parentheses: 'rate: ([0-9.]+)'; others are written (?:...)";
+            field.refuse(&format!("has {groups} pairs of parentheses, not {}", pairs.start()), remedy)
+        }
+        Err(error) => {
+            field.refuse(&format!("is no expression: {error}"), "see docs/recipes.md; write it in single quotes")
+        }
+    }
 }

@@ -1,4 +1,3 @@
 //! Workloads on databases.
 
-pub(crate) mod duckdb;
 pub(crate) mod sqlite;

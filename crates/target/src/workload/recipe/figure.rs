@@ -37,6 +37,7 @@ pub(super) fn value(figure: &Figure, printed: &str, values: &Values) -> Result<O
 fn sought(figure: &Figure, name: &str, printed: &str, values: &Values) -> Result<Option<f64>> {
     let number = match &figure.source {
         FigureSource::Amount(amount) => amount.exact(values),
+        FigureSource::Counted(pattern) => Some(pattern.find_iter(end_of(printed)).count() as f64),
         FigureSource::Found { pattern, .. } => {
             let last = pattern.captures_iter(end_of(printed)).last().and_then(|found| found.get(1));
             let number = |text: &str| parsed(text).with_context(|| format!("`{text}`, found for {name}, is no number"));
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn numbers_are_found_reckoned_with_and_checked() {
         let long = "rate: 9\n".repeat(1 << 18);
-        let rows: [(&str, &str, Result<f64, &str>); 12] = [
+        let rows: [(&str, &str, Result<f64, &str>); 13] = [
             ("find = 'rate: (.*)'", "rate: 1\nrate: 2.5\n", Ok(2.5)),
             ("find = '^rate: (.*)$', times = 1e3", "x rate: 1\nrate: 2\nx rate: 3", Ok(2000.0)),
             ("find = 'rate: (.*)', of = 10", "rate: 4", Ok(2.5)),
@@ -103,6 +104,7 @@ mod tests {
             ("find = 'took (.*)'", "took -1", Err("would be -1")),
             ("find = 'took (.*)'", "gave", Err("fits nothing in: gave")),
             ("find = 'rate: (.*)', at_least = 10", &long, Err("is 9, and must be at least 10")),
+            ("count = '^a,'", "a,1\na,2\nb,3\na", Ok(2.0)),
             ("value = 4, equals = 4", "", Ok(4.0)),
             ("value = 4, equals = 5", "", Err("is 4, and must be 5")),
         ];

@@ -200,9 +200,6 @@ impl Player {
         let texts: Vec<String> = printed.into_iter().map(|one| one.text(p)).collect::<Result<_>>()?;
         // Where a program shows its progress in one place, each state of it is a line.
         let text = texts.join("\n").replace('\r', "\n");
-        if let Reads::AtLeast(amount) = &phase.reads {
-            p.reads_at_least(amount.value(&values));
-        }
         let mut found = values.clone();
         for (figure, number) in self.numbers(p, &phase.metrics, &text, &mut found)? {
             match figure.name {
@@ -213,6 +210,9 @@ impl Player {
                 "units_count" => p.done_times(number),
                 name => p.say(name, number),
             }
+        }
+        if let Reads::AtLeast(amount) = &phase.reads {
+            p.reads_at_least(amount.value(&found));
         }
         for of in &phase.latencies {
             let all = latencies(of, &self.answer(p, of.ask.as_ref(), &text, &found)?, &found)?;
