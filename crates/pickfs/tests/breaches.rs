@@ -48,7 +48,8 @@ fn not_kept(journal: &str, page: Option<fn(String) -> String>, anew: bool) -> Ve
     let beside = Beside { report, anew: anew.then(|| recomputed(journal.as_bytes()).unwrap()), page, again: None };
     let evidence = Evidence::new(journal.as_bytes(), &folded, beside).unwrap();
     let findings = evidence.findings();
-    let lost = RULES.iter().zip(&findings).filter(|(_, finding)| **finding != Finding::Kept);
+    let is_lost = |finding: &Finding| !matches!(finding, Finding::Kept | Finding::NotAsked);
+    let lost = RULES.iter().zip(&findings).filter(|(_, finding)| is_lost(finding));
     lost.map(|(rule, _)| rule.name).collect()
 }
 

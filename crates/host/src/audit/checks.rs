@@ -309,12 +309,13 @@ pub(super) fn page(of: &Evidence) -> Finding {
                 || Finding::Open(vec!["it is not the page that this version makes of the journal".to_string()]);
             if broken.is_empty() { differs() } else { Finding::Broken(broken) }
         }
-        _ => Finding::Kept,
+        Some(_) => Finding::Kept,
+        None => Finding::NotAsked,
     }
 }
 
 pub(super) fn again(of: &Evidence) -> Finding {
-    let Some(again) = &of.beside.again else { return Finding::Kept };
+    let Some(again) = &of.beside.again else { return Finding::NotAsked };
     let times = |folded: &Folded, cell: &FoldedCell| -> Vec<(String, f64)> {
         let samples = folded.samples(cell).filter(|(_, metric, _)| *metric == "time_ns");
         samples.map(|(phase, _, value)| (phase.to_string(), value)).collect()

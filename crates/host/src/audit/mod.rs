@@ -22,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     Kept,
+    /// There is nothing that it could be held against.
+    NotAsked,
     /// The journal does not show it, and where.
     Open(Vec<String>),
     /// It does not hold, and where.

@@ -110,6 +110,7 @@ fn told(findings: &[Finding], grade: Grade, journal: &[u8]) -> String {
     for ((number, rule), finding) in (1..).zip(RULES).zip(findings) {
         let (word, places): (_, &[String]) = match finding {
             Finding::Kept => ("kept", &[]),
+            Finding::NotAsked => ("-", &[]),
             Finding::Open(places) => ("open", places),
             Finding::Broken(places) => ("BROKEN", places),
         };
