@@ -28,6 +28,9 @@ pub(crate) struct Report<'a> {
     pub run: Run,
     #[serde(skip_deserializing)]
     pub verdict: Verdict,
+    /// How to come to the pick; null where there is none, or where nothing is known of it.
+    #[serde(skip_deserializing)]
+    pub to_use: Option<ToUse>,
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     #[serde(default)]
@@ -83,6 +86,22 @@ pub(crate) struct Verdict {
     pub headlines: Vec<String>,
     pub course: Vec<String>,
     pub warnings: Vec<String>,
+}
+
+/// `/dev/DISK`, `/mnt/FOLDER`, `UUID-OF-DISK` and `POOL` stand for what only the reader knows.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ToUse {
+    pub target: String,
+    pub steps: Vec<Step>,
+    /// What stays as it is, and what the choice costs.
+    pub notes: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Step {
+    /// "new disk", "mount", "fstab", "then", "existing" or "scheduler".
+    pub when: &'static str,
+    pub command: String,
 }
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]

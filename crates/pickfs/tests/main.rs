@@ -24,6 +24,7 @@ mod metrics;
 mod old_journals;
 mod overlay;
 mod page;
+mod pasted;
 mod progress;
 mod referee;
 mod repeats;

@@ -223,6 +223,9 @@ pub struct Array {
 
 /// Facts of programs that are used begin with this; the program's or its package's name follows.
 pub const VERSION: &str = "version ";
+/// Facts: the words that mkfs and mount got by the plan, those of a variant first, with blanks and commas between them.
+pub const MKFS_WORDS: &str = "mkfs options";
+pub const MOUNT_WORDS: &str = "mount options";
 /// The fact of a copy that names the side which limited it.
 pub const HELD_BACK: &str = "what held the copy back";
 /// Fact of cells that cut the power: which promises were broken, by what the disk lost, and the first of them.

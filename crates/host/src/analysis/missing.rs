@@ -34,6 +34,7 @@ fn target(name: &str, planned: Option<&pickfs_core::plan::Target>, cells: &[&Fol
     let last = done().max_by_key(|cell| cell.round);
     TargetInfo {
         name: plain(name),
+        planned: planned.cloned(),
         duplicate: planned.is_some_and(|target| target.duplicate),
         weakened,
         mount: in_effect(cells, "mount"),

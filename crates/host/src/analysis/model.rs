@@ -5,7 +5,7 @@ use super::eligibility::Veto;
 use super::elimination::Race;
 use super::points::Series;
 use pickfs_core::metric::{self, Better, Shown};
-use pickfs_core::plan::Limit;
+use pickfs_core::plan::{Limit, Target};
 use pickfs_stats::{Estimate, Finding};
 use pickfs_system::units::Unit;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub struct Fact {
 #[derive(Debug, Default)]
 pub struct TargetInfo {
     pub name: String,
+    /// As the plan has it; `None` of results that another program measured.
+    pub planned: Option<Target>,
     /// The second copy of the reference: no row, but the noise floor.
     pub duplicate: bool,
     /// Options in effect that promise less durability.

@@ -5,6 +5,7 @@ use super::{Format, Options};
 use crate::analysis::raw::{RawCell, better_name, unit_name};
 use crate::analysis::{self, Champion, Fact, Gate, Hole, Model, Panel, Proof, Race, VerdictKind, WorkReport};
 use crate::exchange::*;
+use crate::wording::advice::{self, Advice};
 use crate::wording::between_runs;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -37,6 +38,7 @@ fn report(model: &Model) -> Report<'_> {
             machine: model.machine(),
         },
         verdict: Verdict { headlines: model.headlines(), course: model.course(), warnings: model.warnings() },
+        to_use: model.advice().map(to_use),
         environment: facts(&model.host),
         targets: model
             .targets
@@ -75,6 +77,11 @@ fn report(model: &Model) -> Report<'_> {
         looks: raw.looks.clone(),
         cells: List::each(|| raw.cells.iter().map(|one| cell(model, one))),
     }
+}
+
+fn to_use(advice: Advice) -> ToUse {
+    let step = |step: advice::Step| Step { when: step.when, command: step.command };
+    ToUse { target: advice.target, steps: advice.steps.into_iter().map(step).collect(), notes: advice.notes }
 }
 
 fn facts(facts: &[Fact]) -> BTreeMap<String, String> {

@@ -27,6 +27,7 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     for line in &model.headlines() {
         writeln!(out, "**{}**\n", escaped(line))?;
     }
+    to_use(model, out)?;
     if !model.machine().is_empty() {
         writeln!(out, "{}\n", escaped(&model.machine()))?;
     }
@@ -44,6 +45,15 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
         escaped(&model.run),
         escaped(&model.started)
     )
+}
+
+fn to_use(model: &Model, out: &mut dyn Write) -> io::Result<()> {
+    let Some(advice) = model.advice() else { return Ok(()) };
+    writeln!(out, "{} {}:\n\n```sh", headings::TO_USE, escaped(&advice.target))?;
+    advice.steps.iter().try_for_each(|step| writeln!(out, "# {}\n{}", step.when, step.command))?;
+    writeln!(out, "```\n")?;
+    advice.notes.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
+    writeln!(out)
 }
 
 fn list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {

@@ -6,6 +6,7 @@ use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
 use crate::wording::axis::Axis;
 use crate::wording::durability;
+use crate::wording::headings;
 use crate::wording::headline::without_phase;
 use crate::wording::text::{capital, lines, wrapped};
 use pickfs_core::metric;
@@ -151,6 +152,12 @@ impl Screen<'_> {
         let notes = unproven.into_iter().chain(notes.into_iter().take(MOST_NOTES)).chain(doubts);
         let notes = missing.chain(notes.map(|line| format!("Note: {line}")));
         let mut end: Vec<String> = notes.flat_map(|note| lines(&note, self.width)).collect();
+        if let Some(advice) = self.model.advice() {
+            end.push(shortened(&format!("{} {}", headings::TO_USE, advice.target), self.width));
+            // Unbroken, to be pasted.
+            let steps = advice.steps.iter().filter(|step| step.is_first);
+            end.extend(steps.map(|step| format!("  {:<8} {}", step.when, step.command)));
+        }
         if let Some(command) = self.model.next_step() {
             end.push(format!("Go on      {command}"));
         }

@@ -106,6 +106,14 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    fn to_use(&mut self) -> io::Result<()> {
+        let Some(advice) = self.model.advice() else { return Ok(()) };
+        writeln!(self.out, "\n{} {}", headings::TO_USE, advice.target)?;
+        // Unbroken, to be pasted.
+        advice.steps.iter().try_for_each(|step| writeln!(self.out, "  {:<10} {}", step.when, step.command))?;
+        advice.notes.iter().try_for_each(|line| self.wrapped("  ", line))
+    }
+
     fn head(&mut self) -> io::Result<()> {
         let title = if self.model.title.is_empty() { "pickfs" } else { &self.model.title };
         self.wrapped("", title)?;
@@ -115,6 +123,7 @@ impl Page<'_> {
         for line in &self.model.headlines() {
             self.wrapped("", line)?;
         }
+        self.to_use()?;
         self.list("", &self.model.course())?;
         self.list(headings::WARNINGS, &self.model.warnings())
     }

@@ -1,6 +1,7 @@
 //! What users can have of the targets, and what these can hold: as found on the file systems that were compared.
 
 use crate::analysis::{Model, TargetInfo};
+use std::collections::BTreeSet;
 
 const FEATURES: &str = "features";
 const LIMITS: [&str; 7] = [
@@ -37,6 +38,15 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<String>> {
     let rows: Vec<Vec<String>> = of_features.chain(of_limits).collect();
     let head = row("", &|target| target.name.clone());
     if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
+}
+
+/// What another target has, and this one has not.
+pub(super) fn lacked<'m>(model: &'m Model, target: &TargetInfo) -> Vec<&'m str> {
+    let Some(own) = features(target) else { return Vec::new() };
+    let others =
+        model.targets.iter().filter(|other| !other.duplicate).flat_map(|other| features(other).unwrap_or_default());
+    let lacked: BTreeSet<&str> = others.filter(|name| !own.contains(name)).collect();
+    lacked.into_iter().collect()
 }
 
 fn features(target: &TargetInfo) -> Option<Vec<&str>> {

@@ -4,6 +4,7 @@
 //!
 //! Must not know: `executor`, `render`, `run`.
 
+pub mod advice;
 pub(crate) mod answer;
 pub(crate) mod axis;
 pub mod between_runs;

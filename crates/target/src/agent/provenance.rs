@@ -8,7 +8,7 @@ use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
 use crate::stage::BuiltStack;
 use crate::steps::StepRunner;
 use anyhow::Result;
-use pickfs_core::journal::{Provenance, VERSION};
+use pickfs_core::journal::{MKFS_WORDS, MOUNT_WORDS, Provenance, VERSION};
 use pickfs_core::plan::{Cell, FILE, VOLUME};
 use pickfs_system::process::{NO_LISTING, listing};
 use pickfs_system::sys::devices::{self, content};
@@ -56,6 +56,8 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
         let spec = stack.spec();
         let made = Some((driver.mkfs)(&spec)).filter(|words| !words.is_empty());
         facts.extend(made.map(|words| ("mkfs".to_string(), words.join(" "))));
+        let asked = [(MKFS_WORDS, spec.mkfs.join(" ")), (MOUNT_WORDS, spec.mount.join(","))];
+        facts.extend(asked.map(|(name, words)| (name.to_string(), words)));
         facts.extend(driver.facts(&spec).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))));
         facts.extend(versions(argvs(driver.versions), &runner.run));
         provenance.mismatches = (driver.mount_mismatches)(&spec.mount, &options, &facts);

@@ -76,6 +76,7 @@ fn page(model: &Model) -> Markup {
                 }
                 main #main {
                     (sections::verdict(model))
+                    (sections::to_use(model))
                     (sections::controls(&sheet))
                     (overview::overview(&sheet))
                     (sections::course(model))

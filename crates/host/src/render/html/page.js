@@ -255,6 +255,18 @@
     box.append(button('SVG', asSvg), button('PNG', asPng));
     place.append(box);
   };
+  // Where the browser keeps the clipboard from the page, the line is marked instead, to be copied by hand.
+  const copied = (code, button) => {
+    const say = words => { button.textContent = words; setTimeout(() => { button.textContent = 'Copy'; }, 2000); };
+    const mark = () => { getSelection().selectAllChildren(code); say('Marked'); };
+    navigator.clipboard ? navigator.clipboard.writeText(code.textContent).then(() => say('Copied'), mark) : mark();
+  };
+  all('.paste code').forEach(code => {
+    const button = Object.assign(document.createElement('button'), { type: 'button', textContent: 'Copy' });
+    button.setAttribute('aria-label', `Copy: ${code.textContent}`);
+    button.addEventListener('click', () => copied(code, button));
+    code.after(button);
+  });
   all('figure').forEach(figure => offer(figure.querySelector('figcaption'), () => ofFigure(figure), figure.querySelector('figcaption').textContent));
   all('table.forest').forEach(table => offer(table.querySelector('caption'), () => ofTable(table), table.querySelector('caption b').textContent));
 

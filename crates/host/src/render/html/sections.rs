@@ -7,6 +7,7 @@ use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, panels, shapes, works};
 use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
+use crate::wording::text::capital;
 use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
 use pickfs_core::metric::{self, Shown};
@@ -27,6 +28,22 @@ pub(crate) fn verdict(model: &Model) -> Markup {
                 ul.others { @for (answer, rest) in others.iter().map(|line| answer_and_rest(line)) {
                     li { (text(answer)) @if !rest.is_empty() { " " span.rest { (text(rest)) } } }
                 } }
+            }
+        }
+    }
+}
+
+/// Lines to paste; the script adds a button to each.
+pub(crate) fn to_use(model: &Model) -> Markup {
+    let advice = model.advice();
+    html! {
+        @if let Some(advice) = advice {
+            section #use aria-labelledby="use-title" {
+                h2 #use-title { (headings::TO_USE) " " (text(&advice.target)) }
+                dl.paste { @for step in &advice.steps {
+                    div { dt { (capital(step.when)) } dd { code { (text(&step.command)) } } }
+                } }
+                (list(None, &advice.notes))
             }
         }
     }

@@ -333,3 +333,33 @@ fn of_several_that_are_as_good_the_sentence_reads() {
     let said = headline(&lab.rounds(10, &[1.0, 1.0]).model());
     assert_eq!(said, "No single winner: ext4 and xfs; no other is faster than either (95 %).");
 }
+
+/// Where there is a pick, each format has the lines that make it, and what the choice costs.
+#[test]
+fn a_pick_comes_with_what_to_paste() {
+    let made = |factors: &[f64]| {
+        let mut lab = Lab::new(&["a", "b"]);
+        lab.plan.targets[0].fs = Some("xfs".into());
+        lab.plan.targets[0].variant = Some("of its own".into());
+        lab.plan.targets[1].fs = Some("btrfs".into());
+        lab.rounds(8, factors);
+        let words = [("mkfs options", "-m reflink=0"), ("mount options", "noatime"), ("features", "grow")];
+        (1..=8).for_each(|round| lab.provenance(0, round, &words, &[]));
+        (1..=8).for_each(|round| lab.provenance(1, round, &[("features", "grow snapshots")], &[]));
+        lab.model()
+    };
+    let model = made(&[1.0, 1.4]);
+    for format in ["text", "full", "markdown", "html", "json"] {
+        let said = rendered(&model, format);
+        assert!(said.contains("mkfs.xfs -m reflink=0 /dev/DISK"), "{format}: {said}");
+        assert!(said.contains("/mnt/FOLDER xfs noatime 0 0"), "{format}: {said}");
+        assert!(format == "text" || said.contains("lacks what others here have: snapshots"), "{format}: {said}");
+    }
+    // Without the words of a variant nothing is known of it, and without a pick nothing is asked for.
+    let mut unknown = made(&[1.0, 1.4]);
+    unknown.targets[0].facts.retain(|fact| fact.name == "features");
+    assert_eq!(unknown.advice(), None);
+    let mut open = made(&[1.0, 1.4]);
+    open.works[0].verdict.kind = VerdictKind::Unresolved;
+    assert!(!rendered(&open, "html").contains("id=\"use\""));
+}

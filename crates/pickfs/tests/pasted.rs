@@ -1,0 +1,213 @@
+//! The lines that a report says to paste, pasted: they give what was measured.
+
+use crate::common::{Loop, run, unable};
+use pickfs_core::plan::{Discard, Target};
+use pickfs_host::wording::advice::{self, Advice, DISK, FOLDER};
+use pickfs_system::sys::devices::{effective_options, mount_of};
+use pickfs_target::stack::fs::{self, Filesystem, FsSpec, Variant};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A loop device that these lines make and mount.
+struct Bench(Loop);
+
+impl Bench {
+    fn new() -> Bench {
+        let bench = Bench(Loop::new(600 << 20));
+        std::fs::create_dir(bench.0.mount_point()).unwrap();
+        bench
+    }
+
+    fn folder(&self) -> String {
+        self.0.mount_point().display().to_string()
+    }
+
+    /// Runs a line with this device and this folder, as a shell would: none of its words has quotes.
+    fn paste(&self, line: &str) {
+        let line = line.split('#').next().unwrap_or_default();
+        let line = line.replace(DISK, &self.0.device).replace(FOLDER, &self.folder());
+        for command in line.split(';').map(str::trim).filter(|command| !command.is_empty()) {
+            run(&command.split_whitespace().collect::<Vec<_>>());
+        }
+    }
+
+    /// Mounts by a line of fstab, as the machine would when it starts.
+    fn mount_by_table(&self, line: &str) {
+        let uuid = run(&["blkid", "--match-tag", "UUID", "--output", "value", &self.0.device]);
+        let folder = self.folder();
+        let table = self.0.mount_point().with_file_name("fstab");
+        std::fs::write(&table, line.replace("UUID-OF-DISK", &uuid).replace(FOLDER, &folder) + "\n").unwrap();
+        run(&["mount", "--fstab", &table.display().to_string(), &folder]);
+    }
+
+    fn unmount(&self) {
+        run(&["umount", &self.folder()]);
+    }
+
+    fn options(&self) -> BTreeMap<String, Option<String>> {
+        effective_options(&mount_of(&self.0.mount_point()).unwrap())
+    }
+
+    /// What the programs of the driver print of it, without what is another each time.
+    fn facts(&self, driver: &Filesystem) -> BTreeMap<String, String> {
+        let folder = self.folder();
+        let said = |words: &&[&str]| {
+            let words =
+                words.iter().map(|word| word.replace("{device}", &self.0.device).replace("{mount point}", &folder));
+            let words: Vec<String> = words.collect();
+            let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).replace(&self.0.device, DISK).replace(&folder, FOLDER)
+        };
+        driver.facts.iter().map(|(name, words)| (name.to_string(), said(words))).collect()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--quiet").arg(self.0.mount_point()).status();
+    }
+}
+
+/// Lines of listings that say how it is made, and not when, by whom and with how much on it.
+fn made_so(facts: &BTreeMap<String, String>) -> Vec<String> {
+    const SAYS: &[&str] = &[
+        "Filesystem features:",
+        "Block size:",
+        "Inode size:",
+        "Reserved block count:",
+        "Block count:",
+        "Inode count:",
+        "meta-data=",
+        "=  ",
+        "data  ",
+        "naming  ",
+        "log  ",
+        "realtime",
+        "incompat_flags",
+        "compat_ro_flags",
+        "nodesize",
+        "sectorsize",
+        "csum_type",
+        "Data, ",
+        "Metadata, ",
+        "System, ",
+    ];
+    let lines = facts.values().flat_map(|text| text.lines());
+    let lines = lines.filter(|line| SAYS.iter().any(|begin| line.trim_start().starts_with(begin)));
+    // How much is used of each is no matter of how it is made.
+    lines.map(|line| line.split("used=").next().unwrap_or(line).to_string()).collect()
+}
+
+fn target(driver: &Filesystem, variant: &str, mkfs: &str, mount: &str) -> Target {
+    let words = |text: &str| text.split_whitespace().map(String::from).collect();
+    let variant = Some(variant.to_string()).filter(|variant| !variant.is_empty());
+    Target {
+        fs: Some(driver.name.into()),
+        variant,
+        mkfs: words(mkfs),
+        mount: words(mount),
+        discard: Discard::Fresh,
+        ..Target::default()
+    }
+}
+
+fn lines<'a>(advice: &'a Advice, when: &'a str) -> impl Iterator<Item = &'a str> {
+    advice.steps.iter().filter(move |step| step.when == when).map(|step| step.command.as_str())
+}
+
+/// A new one by its lines, one as it is measured, and one that was there before.
+fn check(driver: &Filesystem, target: &Target) {
+    let named = format!("{} {:?} {:?} {:?}", driver.name, target.variant, target.mkfs, target.mount);
+    let (new, measured, old) = (Bench::new(), Bench::new(), Bench::new());
+    let spec_of = |bench: &Bench, target: &Target| {
+        let (device, folder) = (PathBuf::from(&bench.0.device), bench.0.mount_point());
+        let spec = FsSpec::new(driver, target, &device, &folder);
+        (
+            spec.mkfs.clone(),
+            spec.mount.clone(),
+            (driver.mkfs)(&spec),
+            driver.in_place.and_then(|in_place| in_place(&spec)),
+        )
+    };
+    let (mkfs, mount, made, in_place) = spec_of(&measured, target);
+    let advice = advice::of_target(target, &mkfs, &mount).unwrap_or_else(|| panic!("{named}: no advice"));
+    let is_asked = |bench: &Bench, from: &str| {
+        let wrong = (driver.mount_mismatches)(&mount, &bench.options(), &bench.facts(driver));
+        assert!(wrong.is_empty(), "{named} {from}: {wrong:?}");
+    };
+    // As it is measured.
+    run(&made.iter().map(String::as_str).collect::<Vec<_>>());
+    lines(&advice, "mount").for_each(|line| measured.paste(line));
+    in_place.iter().for_each(|words| drop(run(&words.iter().map(String::as_str).collect::<Vec<_>>())));
+    // As it is said.
+    lines(&advice, "new disk").for_each(|line| new.paste(line));
+    lines(&advice, "mount").for_each(|line| new.paste(line));
+    is_asked(&new, "mount");
+    lines(&advice, "then").for_each(|line| new.paste(line));
+    let made = made_so(&new.facts(driver));
+    assert!(!made.is_empty() || !["btrfs", "ext4", "xfs"].contains(&driver.name), "{named}: {:?}", new.facts(driver));
+    assert_eq!(made, made_so(&measured.facts(driver)), "{named}");
+    assert_eq!(new.options(), measured.options(), "{named}");
+    assert_eq!(new.facts(driver).get("root attributes"), measured.facts(driver).get("root attributes"), "{named}");
+    let after_mount = new.options();
+    new.unmount();
+    lines(&advice, "fstab").for_each(|line| new.mount_by_table(line));
+    assert_eq!(new.options(), after_mount, "{named}: fstab");
+    // One that was there, made and mounted without any word.
+    let plain = Target { mkfs: Vec::new(), mount: Vec::new(), variant: None, ..target.clone() };
+    let (_, _, made, _) = spec_of(&old, &plain);
+    run(&made.iter().map(String::as_str).collect::<Vec<_>>());
+    lines(&advice, "existing").filter(|line| line.starts_with("tune2fs")).for_each(|line| old.paste(line));
+    let plain = advice::of_target(&plain, &[], &[]).unwrap_or_default();
+    lines(&plain, "mount").for_each(|line| old.paste(line));
+    std::fs::write(old.0.mount_point().join("file"), vec![7; 1 << 20]).unwrap();
+    let table = lines(&advice, "fstab").next().unwrap_or_default().to_string();
+    for line in lines(&advice, "existing").filter(|line| !line.starts_with("tune2fs")) {
+        match line.starts_with("umount") {
+            true => (old.unmount(), old.mount_by_table(&table)).1,
+            false => old.paste(line),
+        }
+    }
+    is_asked(&old, "existing");
+    let only_new = advice.notes.iter().any(|note| note.starts_with("Only a new"));
+    if driver.name.starts_with("ext") && !only_new {
+        assert_eq!(made_so(&old.facts(driver)), made_so(&new.facts(driver)), "{named}: existing");
+    }
+}
+
+/// Words beyond variants, as people give them.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("btrfs", "", "noatime compress-force=zstd:3"),
+    ("btrfs", "", "nodatacow"),
+    ("ext4", "", "commit=60 noauto_da_alloc"),
+    ("ext4", "-O ^has_journal", "noatime"),
+    ("ext4", "-m 0", "lazytime"),
+    ("ext4", "-O fast_commit -m 1", ""),
+    ("ext4", "-b 1024", "data=journal"),
+    ("xfs", "-m reflink=0", "noatime"),
+    ("xfs", "", "logbsize=256k allocsize=1m"),
+];
+
+#[test]
+fn lines_of_a_report_give_what_was_measured() {
+    let mut pasted = 0;
+    for driver in fs::ALL {
+        let is_made = driver.image.is_none() && !driver.mkfs_mounts && !driver.volatile;
+        if let (true, Some(why)) = (is_made, unable(&[driver.name])) {
+            println!("{} is not made here: {why}", driver.name);
+        }
+        if !is_made || unable(&[driver.name]).is_some() {
+            continue;
+        }
+        let fits = |variant: &&Variant| variant.least_devices == 1 && !variant.zoned;
+        let variants = driver.variants.iter().filter(fits).map(|variant| target(driver, variant.name, "", ""));
+        let others = OTHERS.iter().filter(|(name, ..)| *name == driver.name);
+        let others = others.map(|(_, mkfs, mount)| target(driver, "", mkfs, mount));
+        for target in [target(driver, "", "", "")].into_iter().chain(variants).chain(others) {
+            check(driver, &target);
+            pasted += 1;
+        }
+    }
+    println!("{pasted} targets");
+}
