@@ -1,7 +1,7 @@
 //! A cell in a guest and a simulated one, the shortest that there are; `deep` has all that they can do.
 
 use crate::common::{Lab, no_guests, not_run};
-use crate::deep::guest_sim::{assert_same, recorded};
+use crate::deep::guest_sim::{SPINNING, assert_same, assert_spins_are_shared, recorded, records};
 use pickfs_core::journal::Outcome;
 
 const WORK: &str = "work = [{ workload = \"tree\", like = \"site\", scale = 0.02 }]\nstop = { rounds = 1 }\nduplicate = false\n\
@@ -29,7 +29,13 @@ fn a_simulated_cell_is_the_same_twice() {
     }
     let lab = Lab::new();
     let disk = "executor = \"sim\"\nseed = 7\nmachine = { disk = \"nvme\" }\nbacking = { memory = \"128MiB\" }\n";
-    let plan = format!("{disk}{WORK}");
+    std::fs::write(lab.path("spin.toml"), SPINNING).expect("a recipe");
+    let plan = format!(
+        "{disk}{}",
+        WORK.replace("workload = \"tree\", like = \"site\", scale = 0.02", "workload = \"./spin.toml\"")
+    );
     let first = recorded(&lab, &plan, 0);
-    assert_same(&first, &recorded(&lab, &plan, 0), "the second run");
+    lab.run_plan(&plan).code(0);
+    assert_same(&first, &records(&lab.journal()), "the second run");
+    assert_spins_are_shared(&lab.folded(), "ext4", 8, 0.02);
 }

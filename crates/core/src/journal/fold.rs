@@ -4,7 +4,7 @@ use super::leftovers::Leftovers;
 use super::lines::{Line, Lines};
 use super::weight::{Budget, Kept};
 use super::*;
-use crate::plan::{MOST_ROUNDS, Stop, Target};
+use crate::plan::{MOST_ROUNDS, OtherProcessors, Stop, Target};
 use anyhow::{Context, Result};
 use pickfs_system::sys::file::open_regular;
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +29,7 @@ pub struct Folded {
     /// Oldest first.
     pub looks: Vec<Look>,
     /// Of cells that check the verdict on another processor, how many times as fast it is, by id.
-    speeds: BTreeMap<String, f64>,
+    speeds: BTreeMap<String, OtherProcessors>,
     /// Steps not undone, oldest first.
     pub leftovers: Leftovers,
     /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
@@ -160,7 +160,7 @@ impl Folded {
             Record::Look(look) => self.look(look),
             Record::Unfit(unfit) => drop(self.unfit.insert((unfit.target, unfit.work), unfit.outcome)),
             Record::Aim(stop) => self.aim(stop),
-            Record::Speed(speed) => drop(self.speeds.insert(speed.cell, speed.times)),
+            Record::Speed(speed) => drop(self.speeds.insert(speed.cell, speed.processors)),
             Record::Chain(_) => {}
         }
     }
@@ -283,9 +283,9 @@ impl Folded {
         self.unreadable += (all - self.looks.len()) as u64;
     }
 
-    /// How many times as fast as the plan's the cell's processor is; 1 for all that are not there to check the verdict.
-    pub fn speed(&self, cell: &FoldedCell) -> f64 {
-        self.speeds.get(&cell.id).copied().unwrap_or(1.0)
+    /// How the cell's processors differ from the plan's: not at all, but for cells that are there to check the verdict.
+    pub fn processors(&self, cell: &FoldedCell) -> OtherProcessors {
+        self.speeds.get(&cell.id).copied().unwrap_or(OtherProcessors::NONE)
     }
 
     pub fn name(&self, interned: u32) -> &str {

@@ -1,6 +1,6 @@
 //! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
 
-use crate::plan::{Cell, Plan, Stop};
+use crate::plan::{Cell, OtherProcessors, Plan, Stop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -62,11 +62,12 @@ impl Record {
     }
 }
 
-/// The cell's processor is this many times as fast as the plan's.
+/// The cell has other processors than the plan's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
     pub cell: String,
-    pub times: f64,
+    #[serde(flatten)]
+    pub processors: OtherProcessors,
 }
 
 /// What stands in the journal before this line, as the SHA-256 of its bytes, and the version that wrote it.

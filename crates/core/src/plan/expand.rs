@@ -1,7 +1,7 @@
 //! Plan -> cells: every target x workload x round, each with an id that hashes the whole of it.
 
 use super::age::allowance_ns;
-use super::{Judged, Plan, Target, Work};
+use super::{Judged, Plan, Settings, Target, Work};
 use pickfs_stats::Schedule;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -96,15 +96,58 @@ fn in_order(
 
 /// In the settings of a cell's machine: how many times as fast as the plan's its processor is.
 pub const SPEED: &str = "speed";
+/// In the settings of a machine: how many processors are simulated; one where none is named, as in plans of earlier versions.
+pub const PROCESSORS: &str = "processors";
 
-/// The cells of the first round, on processors that are half and twice as fast; with how many times as fast each is.
-pub fn at_other_speeds(plan: &Plan) -> Vec<(f64, Cell)> {
-    let at = |times: f64, mut cell: Cell| {
-        cell.target.machine.0.insert(SPEED.into(), times.into());
+/// As the driver of simulated disks has it.
+pub const MOST_PROCESSORS: u64 = 64;
+/// A kernel whose clocks cannot go slower for a while, so that it has one processor.
+pub const FIXED_CLOCKS: &str = "bullseye";
+
+/// How many processors a simulated machine has.
+pub fn processors(machine: &Settings) -> u64 {
+    let is_fixed = machine.text("kernel") == Some(FIXED_CLOCKS);
+    machine.number(PROCESSORS).filter(|_| !is_fixed).unwrap_or(1)
+}
+
+/// How the processors of a cell differ from those of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherProcessors {
+    /// As fast as the plan's.
+    pub times: f64,
+    /// Their number, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u64>,
+}
+
+impl OtherProcessors {
+    /// No difference.
+    pub const NONE: OtherProcessors = OtherProcessors { times: 1.0, processors: None };
+
+    fn put_into(self, mut cell: Cell) -> Cell {
+        if let Some(number) = self.processors {
+            cell.target.machine.0.insert(PROCESSORS.into(), number.into());
+        } else {
+            cell.target.machine.0.insert(SPEED.into(), self.times.into());
+        }
         cell.id = cell_id(&cell);
-        (times, cell)
+        cell
+    }
+}
+
+/// The cells of the first round on processors that are half and twice as fast, on one alone, and on twice as many.
+pub fn at_other_speeds(plan: &Plan) -> Vec<(OtherProcessors, Cell)> {
+    let speeds = [0.5, 2.0].map(|times| OtherProcessors { times, ..OtherProcessors::NONE });
+    let is_set = |target: &&Target| {
+        let machine = &target.machine;
+        machine.0.contains_key(PROCESSORS) && machine.text("kernel") != Some(FIXED_CLOCKS)
     };
-    [0.5, 2.0].into_iter().flat_map(|times| order(plan, 1).into_iter().map(move |cell| at(times, cell))).collect()
+    let most = plan.targets.iter().filter(is_set).map(|target| processors(&target.machine)).max();
+    let numbers = most.map(|most| [1, (2 * most).min(MOST_PROCESSORS)].into_iter().filter(move |other| *other != most));
+    let numbers = numbers.into_iter().flatten();
+    let numbers = numbers.map(|number| OtherProcessors { processors: Some(number), ..OtherProcessors::NONE });
+    let cells = |other: OtherProcessors| order(plan, 1).into_iter().map(move |cell| (other, other.put_into(cell)));
+    speeds.into_iter().chain(numbers).flat_map(cells).collect()
 }
 
 /// The seed that every target of a round shares: layout nuisance differs between rounds, never within one.
@@ -229,8 +272,31 @@ mod tests {
         let ids: HashSet<&String> =
             checks.iter().map(|(_, cell)| &cell.id).chain(first.iter().map(|c| &c.id)).collect();
         assert_eq!(ids.len(), 3 * first.len());
-        let half = checks.iter().filter(|(times, _)| *times == 0.5);
+        let half = checks.iter().filter(|(other, _)| other.times == 0.5);
         assert!(half.clone().all(|(_, cell)| cell.target.machine.0[SPEED] == 0.5) && half.count() == first.len());
+    }
+
+    #[test]
+    fn a_check_has_one_processor_and_twice_as_many_where_the_plan_has_a_number() {
+        for (number, kernel, others) in [
+            (8, "bookworm", vec![1, 16]),
+            (1, "bookworm", vec![2]),
+            (64, "bookworm", vec![1]),
+            (40, "sid", vec![1, 64]),
+            (8, FIXED_CLOCKS, vec![]),
+        ] {
+            let mut plan = plan();
+            for target in &mut plan.targets {
+                target.machine.0.extend([(PROCESSORS.into(), number.into()), ("kernel".into(), kernel.into())]);
+            }
+            let checks = at_other_speeds(&plan);
+            let cells = order(&plan, 1).len();
+            assert_eq!(checks.len(), (2 + others.len()) * cells, "{number} {kernel}");
+            for (other, cell) in &checks[2 * cells..] {
+                assert_eq!(cell.target.machine.number(PROCESSORS), other.processors);
+                assert!(others.contains(&other.processors.expect("a number")) && other.times == 1.0);
+            }
+        }
     }
 
     #[test]

@@ -8,12 +8,14 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Rows `name: Takes, keys "TABLE.KEY" ..., "VALUE", "help", excludes FLAGS;`.
+/// Rows `name: Takes, keys "TABLE.KEY" ..., "VALUE", "help", excludes FLAGS, needs FLAGS;`.
 macro_rules! flags {
-    ($($name:ident: $takes:ident, keys $($key:literal)+, $value:literal, $help:literal $(, excludes $($other:ident)+)?;)*) => {
+    ($($name:ident: $takes:ident, keys $($key:literal)+, $value:literal, $help:literal $(, excludes $($other:ident)+)?
+        $(, needs $($needed:ident)+)?;)*) => {
         &[$(Flag {
             keys: &[$($key),+],
             excludes: &[$($(stringify!($other)),+)?],
+            needs: &[$($(stringify!($needed)),+)?],
             name: stringify!($name),
             takes: Takes::$takes,
             ..given($value, $help)
@@ -30,6 +32,8 @@ const OWN: &[Flag] = flags! {
     memory: Nothing, keys "backing.memory", "", "Keep the image in memory: the software cost alone", excludes on;
     sim: NamesOrPaths, keys "machine.disk", "DISK", "Simulate instead of measuring, on a model of a disk such as hdd-7200 \
         (`pickfs list disks`); several are a run each", excludes on executor;
+    processors: Number, keys "machine.processors", "N", "Simulate N processors that never wait for each other, 1 to 64 \
+        [default: 8]", needs sim;
     source: Path, keys "work.source", "DIR", "Directory to work with [default: a generated tree]";
     like: NameOrPath, keys "work.like", "PROFILE", "What the generated tree is like (`pickfs list profiles`), or a file that \
         `pickfs scan` wrote", excludes source;
@@ -253,7 +257,20 @@ mod tests {
         let lines: [&[&str]; 8] = [
             &["--fs", "ext4,btrfs:compress=zstd:1+noatime", "--on", "/a b", "--on", "/c", "--size", "3GiB"],
             &["--memory", "--like", "maildir", "--scale", "-0.5", "--budget", "1h", "--require", "a,b"],
-            &["--sim", "nvme", "--jobs", "3", "--age", "churn 5x,none", "--fill", "0%,80%", "--rounds", "4"],
+            &[
+                "--sim",
+                "nvme",
+                "--processors",
+                "4",
+                "--jobs",
+                "3",
+                "--age",
+                "churn 5x,none",
+                "--fill",
+                "0%,80%",
+                "--rounds",
+                "4",
+            ],
             &["--source", "/src", "--precision", "2%", "--seed", "18446744073709551615", "--workload", "tree"],
             &["--trace", "/t.pktrace"],
             &["--job", "/j.fio"],

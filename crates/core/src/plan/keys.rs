@@ -110,7 +110,7 @@ keys! {
             "what other runs do meanwhile: wait (`alone`), or go on where they share the machine as well (`shared`); only in guests",
             sets turn;
         other_speeds: Is(Flag), "false",
-            "whether a simulated verdict is checked with processors half and twice as fast; only there";
+            "whether a simulated verdict is checked with processors half and twice as fast, one alone, and twice as many; only there";
         discard: Is(Choice(&["none", "fresh", "trim"])), "\"fresh\"",
             "what is said to the drive of unused blocks: `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)";
         duplicate: Is(Flag), "false",

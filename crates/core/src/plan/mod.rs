@@ -35,7 +35,10 @@ pub(crate) use age::Age;
 pub use age::{Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
 pub use args::{PlanArgs, image_size};
 pub use complaint::{Complaint, Remedy, Source, meant, nearest, render, render_flags};
-pub use expand::{Cell, SPEED, at_other_speeds, cell_id, expand, order, orders};
+pub use expand::{
+    Cell, FIXED_CLOCKS, MOST_PROCESSORS, OtherProcessors, PROCESSORS, SPEED, at_other_speeds, cell_id, expand, order,
+    orders, processors,
+};
 pub use flags::{PlanFlags, fixed_flag_names, flag_names};
 pub use keys::{ALL as KEYS, Key, KeyTable, WORK, page, page_of};
 pub use queue::NAMES as QUEUE_SETTINGS;
@@ -67,7 +70,7 @@ pub struct Plan {
     /// By default simulations share the machine, and others have it for themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
-    /// Of simulations: one more round each on processors that are half and twice as fast, to see whether the pick holds.
+    /// Of simulations: one more round each on other processors, to see whether the pick holds.
     #[serde(skip_serializing_if = "is_false")]
     pub other_speeds: bool,
     pub targets: Vec<Target>,

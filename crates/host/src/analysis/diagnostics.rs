@@ -13,7 +13,7 @@ use super::work::WorkReport;
 use super::yardstick::Unreliable;
 use pickfs_core::journal::{Outcome, Run, SCHEMA};
 use pickfs_core::metric::Combine;
-use pickfs_core::plan::Target;
+use pickfs_core::plan::{Target, processors};
 use std::collections::BTreeSet;
 
 /// A reference that ranges over more than this is no fixed point.
@@ -38,6 +38,8 @@ pub enum Warning {
         disks: Vec<String>,
         /// Instructions in a nanosecond, as the plan has it: a number, or the path of a file.
         processors: Vec<String>,
+        /// How many processors, each number once, ascending.
+        numbers: Vec<u64>,
         /// None where it was not asked for, or has not been tried.
         other_speeds: Option<Vec<OtherSpeed>>,
     },
@@ -156,6 +158,14 @@ fn of_journal(analysis: &Analysis, run: &Run) -> Vec<Warning> {
                 let given = target.machine.0.get("dilation")?;
                 Some(plain(given.as_str().unwrap_or(&given.to_string())))
             }),
+            numbers: run
+                .plan
+                .targets
+                .iter()
+                .map(|target| processors(&target.machine))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
             other_speeds: other_speeds(analysis),
         }),
         overturned(analysis),

@@ -1,19 +1,18 @@
-//! Whether the pick of a simulation depends on how fast its processor is: the same cells on processors that are half and
-//! twice as fast.
+//! Whether the pick of a simulation depends on its processors: the same cells on processors that are half and twice as fast, on
+//! one alone, and on twice as many.
 
 use super::composite::score;
 use super::judgement::Analysis;
 use super::plain::plain;
 use super::series::{Rounds, at_round, observe_at};
 use pickfs_core::metric::Combine;
-use pickfs_core::plan::at_other_speeds;
+use pickfs_core::plan::{OtherProcessors, at_other_speeds};
 use pickfs_stats::median;
 
-/// The pick on a processor of another speed.
+/// The pick on other processors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherSpeed {
-    /// As fast as the plan's.
-    pub times: f64,
+    pub processors: OtherProcessors,
     pub pick: Held,
 }
 
@@ -31,18 +30,19 @@ pub enum Held {
 pub(crate) fn other_speeds(analysis: &Analysis) -> Option<Vec<OtherSpeed>> {
     let plan = analysis.plan;
     let race = analysis.verdict.contest.race.as_ref().filter(|_| plan.other_speeds)?;
-    let has_begun = |times: f64| analysis.folded.cells.iter().any(|cell| analysis.folded.speed(cell) == times);
-    let mut speeds: Vec<f64> = at_other_speeds(plan).into_iter().map(|(times, _)| times).collect();
-    speeds.dedup();
-    let others = speeds.into_iter().filter(|times| has_begun(*times));
-    let found = others.map(|times| OtherSpeed { times, pick: held(analysis, race.pick, times) }).collect::<Vec<_>>();
+    let has_begun =
+        |other: &OtherProcessors| analysis.folded.cells.iter().any(|cell| analysis.folded.processors(cell) == *other);
+    let mut others: Vec<OtherProcessors> = at_other_speeds(plan).into_iter().map(|(other, _)| other).collect();
+    others.dedup();
+    let of = |processors| OtherSpeed { processors, pick: held(analysis, race.pick, processors) };
+    let found: Vec<OtherSpeed> = others.into_iter().filter(has_begun).map(of).collect();
     (!found.is_empty()).then_some(found)
 }
 
 /// How much a target gains on the pick by the other processor is seen in one round, against the same round on the plan's; it
 /// is added to what all rounds say of the two.
-fn held(analysis: &Analysis, pick: usize, times: f64) -> Held {
-    let there = observe_at(analysis.folded, analysis.plan, times);
+fn held(analysis: &Analysis, pick: usize, processors: OtherProcessors) -> Held {
+    let there = observe_at(analysis.folded, analysis.plan, processors);
     let there = score(analysis.plan, &there, "time_ns", Combine::Sum);
     let here = &analysis.verdict.values;
     let others = analysis.verdict.ranked.iter().copied().filter(|target| *target != pick);
@@ -73,10 +73,18 @@ mod tests {
     use super::super::series::observe;
     use super::*;
     use pickfs_core::journal::{Begin, End, Outcome, Record, Sample, Speed};
+    use pickfs_core::plan::PROCESSORS;
     use pickfs_stats::Look;
 
+    const fn at(times: f64, processors: Option<u64>) -> OtherProcessors {
+        OtherProcessors { times, processors }
+    }
+
+    const HALF: OtherProcessors = at(0.5, None);
+    const TWICE: OtherProcessors = at(2.0, None);
+
     /// Eight rounds of a and b, and what they take in the first round on other processors.
-    fn found(here: [f64; 2], half: &[f64], twice: &[f64]) -> Option<Vec<OtherSpeed>> {
+    fn found(here: [f64; 2], others: &[(OtherProcessors, &[f64])]) -> Option<Vec<OtherSpeed>> {
         let mut made = MadeUp::new(&["a", "b"]);
         made.plan.other_speeds = true;
         for round in 1..=8 {
@@ -85,11 +93,14 @@ mod tests {
             made.done("a", round, here[0] * by);
             made.done("b", round, here[1] * by);
         }
-        for (times, values) in [(0.5, half), (2.0, twice)] {
-            for (target, value) in ["a", "b"].into_iter().zip(values) {
-                let cell = format!("{target} at {times}");
+        for target in &mut made.plan.targets {
+            target.machine.0.insert(PROCESSORS.into(), 8.into());
+        }
+        for (processors, values) in others {
+            for (target, value) in ["a", "b"].into_iter().zip(*values) {
+                let cell = format!("{target} at {processors:?}");
                 let (target, work) = (target.to_string(), "read".to_string());
-                made.folded.take(Record::Speed(Speed { cell: cell.clone(), times }));
+                made.folded.take(Record::Speed(Speed { cell: cell.clone(), processors: *processors }));
                 made.folded.take(Record::Begin(Begin {
                     cell: cell.clone(),
                     round: 1,
@@ -109,19 +120,24 @@ mod tests {
 
     #[test]
     fn a_pick_that_holds_is_told_from_one_that_changes() {
-        let of = |times: f64, pick: Held| OtherSpeed { times, pick };
+        let of = |processors: OtherProcessors, pick: Held| OtherSpeed { processors, pick };
         // a is picked; half as fast, it loses.
-        let changes = found([100.0, 120.0], &[200.0, 180.0], &[60.0, 70.0]).expect("a check");
+        let changes = found([100.0, 120.0], &[(HALF, &[200.0, 180.0]), (TWICE, &[60.0, 70.0])]).expect("a check");
         let Held::No { faster, by } = &changes[0].pick else { panic!("{changes:?}") };
-        assert_eq!((faster.as_str(), changes[0].times), ("b", 0.5));
+        assert_eq!((faster.as_str(), changes[0].processors), ("b", HALF));
         assert!((by - (200.0 / 180.0 - 1.0)).abs() < 1e-9, "{by}");
-        assert_eq!(changes[1], of(2.0, Held::Yes));
+        assert_eq!(changes[1], of(TWICE, Held::Yes));
         // By less than matters.
-        let same = found([100.0, 120.0], &[200.0, 198.0], &[60.0, 70.0]).expect("a check");
-        assert_eq!(same, [of(0.5, Held::Yes), of(2.0, Held::Yes)]);
-        let cut = found([100.0, 120.0], &[200.0, 180.0], &[60.0]).expect("a check");
-        assert_eq!(cut[1], of(2.0, Held::Unknown));
-        assert_eq!(found([100.0, 120.0], &[], &[]), None);
+        let same = found([100.0, 120.0], &[(HALF, &[200.0, 198.0]), (TWICE, &[60.0, 70.0])]).expect("a check");
+        assert_eq!(same, [of(HALF, Held::Yes), of(TWICE, Held::Yes)]);
+        let cut = found([100.0, 120.0], &[(HALF, &[200.0, 180.0]), (TWICE, &[60.0])]).expect("a check");
+        assert_eq!(cut[1], of(TWICE, Held::Unknown));
+        assert_eq!(found([100.0, 120.0], &[]), None);
+        // On one processor, where its workers take their turns, a loses.
+        let alone = found([100.0, 120.0], &[(at(1.0, Some(1)), &[250.0, 200.0]), (at(1.0, Some(16)), &[90.0, 110.0])]);
+        let alone = alone.expect("a check");
+        assert!(matches!(&alone[0].pick, Held::No { faster, .. } if faster == "b"), "{alone:?}");
+        assert_eq!(alone[1], of(at(1.0, Some(16)), Held::Yes));
     }
 
     /// Cells of the check are in no other result.
@@ -129,7 +145,7 @@ mod tests {
     fn other_processors_move_no_figure_of_the_plans() {
         let mut made = MadeUp::new(&["a"]);
         made.done("a", 1, 5.0);
-        made.folded.take(Record::Speed(Speed { cell: "a2".into(), times: 0.5 }));
+        made.folded.take(Record::Speed(Speed { cell: "a2".into(), processors: HALF }));
         made.done("a", 2, 9.0);
         let observed = observe(&made.folded, &made.plan);
         assert_eq!(observed.works[0].series(0, "read", "time_ns"), [(1, 5.0)]);

@@ -6,6 +6,7 @@ use super::plain::{plain, tame};
 use super::series::{Observed, ObservedWork, Rounds};
 use pickfs_core::journal::{DeviceCourse, Flag, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
 use pickfs_core::metric::{Better, Combine, MEAN_RUN_NS};
+use pickfs_core::plan::OtherProcessors;
 use pickfs_system::units::Unit;
 use std::collections::HashMap;
 
@@ -125,7 +126,8 @@ pub(crate) fn raw(run: &Run, folded: &Folded, observed: &Observed, targets: &[Ta
         ..Raw::default()
     };
     let mut places = Places::default();
-    let begun = folded.cells.iter().filter(|cell| !cell.target.is_empty() && folded.speed(cell) == 1.0);
+    let begun =
+        folded.cells.iter().filter(|cell| !cell.target.is_empty() && folded.processors(cell) == OtherProcessors::NONE);
     raw.cells = begun.enumerate().map(|(at, cell)| raw_cell(at, cell, folded, &mut places)).collect();
     raw.names = places.names;
     raw.times = observed.works.iter().flat_map(|work| times_of(work, targets)).collect();

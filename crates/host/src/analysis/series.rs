@@ -3,7 +3,7 @@
 
 use pickfs_core::journal::{Flag, Folded, FoldedCell, Look, Outcome};
 use pickfs_core::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
-use pickfs_core::plan::{Judged, Plan};
+use pickfs_core::plan::{Judged, OtherProcessors, Plan, processors as number_of_processors};
 use pickfs_stats::one_observation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -95,6 +95,8 @@ pub struct ObservedWork<'a> {
     pub cells: Vec<BTreeMap<u32, &'a FoldedCell>>,
     /// Rounds of which any cell has ended.
     pub rounds: BTreeSet<u32>,
+    /// By target: whether its machine has one processor.
+    are_alone: Vec<bool>,
 }
 
 /// All its cells ran by clocks that count.
@@ -103,20 +105,26 @@ pub(crate) fn is_simulated(folded: &Folded) -> bool {
 }
 
 pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {
-    observe_at(folded, plan, 1.0)
+    observe_at(folded, plan, OtherProcessors::NONE)
 }
 
-/// Those cells alone whose processor is this many times as fast as the plan's.
-pub(crate) fn observe_at<'a>(folded: &'a Folded, plan: &'a Plan, times: f64) -> Observed<'a> {
+/// The cells with these processors alone.
+pub(crate) fn observe_at<'a>(folded: &'a Folded, plan: &'a Plan, processors: OtherProcessors) -> Observed<'a> {
     let mut targets = Names::new(plan.targets.iter().map(|target| target.name.as_str()));
     let mut works = Names::new(plan.works.iter().map(|work| work.name.as_str()));
     // A cell without a `Begin` has no target: nothing can be said of it.
     let begun: Vec<&FoldedCell> =
-        folded.cells.iter().filter(|cell| !cell.target.is_empty() && folded.speed(cell) == times).collect();
+        folded.cells.iter().filter(|cell| !cell.target.is_empty() && folded.processors(cell) == processors).collect();
     let places: Vec<_> = begun.iter().map(|cell| (targets.place(&cell.target), works.place(&cell.work))).collect();
     let count = targets.list.len();
     let judged = |name: &str| plan.works.iter().find(|work| work.name == name).map(|work| work.judged.clone());
-    let new = |name: &&'a str| ObservedWork::new(name, judged(name).unwrap_or_default(), folded, count);
+    let planned = |name: &&str| plan.targets.iter().find(|target| target.name == *name);
+    let is_alone = |name: &&str| planned(name).is_none_or(|target| number_of_processors(&target.machine) == 1);
+    let are_alone: Vec<bool> = targets.list.iter().map(is_alone).collect();
+    let new = |name: &&'a str| ObservedWork {
+        are_alone: are_alone.clone(),
+        ..ObservedWork::new(name, judged(name).unwrap_or_default(), folded, count)
+    };
     let mut observed: Vec<_> = works.list.iter().map(new).collect();
     for (cell, &(target, work)) in begun.iter().zip(&places) {
         observed[work].take(target, cell);
@@ -167,7 +175,8 @@ impl<'a> ObservedWork<'a> {
     fn new(name: &'a str, judged: Judged, folded: &'a Folded, targets: usize) -> ObservedWork<'a> {
         let cells = vec![BTreeMap::new(); targets];
         let (phases, metrics, values) = Default::default();
-        ObservedWork { name, judged, folded, phases, metrics, values, cells, rounds: BTreeSet::new() }
+        let (rounds, are_alone) = (BTreeSet::new(), vec![true; targets]);
+        ObservedWork { name, judged, folded, phases, metrics, values, cells, rounds, are_alone }
     }
 
     fn take(&mut self, target: usize, cell: &'a FoldedCell) {
@@ -197,11 +206,13 @@ impl<'a> ObservedWork<'a> {
         }
     }
 
-    /// All that the processor did beside the program, at most all of the time.
+    /// All that the processor did beside the program, at most all of the time; nothing where several processors were simulated.
     fn take_off_workers(&mut self) {
         let ids = ["time_ns", CPU_GROSS_NS, CPU_OF_WORK_NS].map(|metric| self.folded.interned(metric));
         let [Some(time), Some(all), Some(own)] = ids else { return };
-        for (target, phase) in (0..self.cells.len()).flat_map(|at| self.phases.iter().map(move |phase| (at, *phase))) {
+        let alone = (0..self.cells.len()).filter(|target| self.are_alone[*target]);
+        let places: Vec<_> = alone.flat_map(|at| self.phases.iter().map(move |phase| (at, *phase))).collect();
+        for (target, phase) in places {
             let Some(times) = self.values.get(&(target, phase, time)) else { continue };
             let of = |metric: u32, round: u32| at_round(self.values.get(&(target, phase, metric))?, round);
             let without = |(round, time): &(u32, f64)| {

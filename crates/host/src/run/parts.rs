@@ -262,7 +262,8 @@ mod tests {
             Gatherer { journal: LiveJournal::new(journal, folded), parts, limits, expected: BTreeSet::new() };
         let finish = rounds::to_the_end(&mut gatherer, &mut Silent).expect("all is done");
         assert_eq!(finish, Finish::Enough(Enough::Rounds));
-        let speeds: Vec<f64> = gatherer.folded().cells.iter().map(|cell| gatherer.folded().speed(cell)).collect();
+        let speeds: Vec<f64> =
+            gatherer.folded().cells.iter().map(|cell| gatherer.folded().processors(cell).times).collect();
         assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 6, 2]);
         // All rounds and all checks at once.
         assert_eq!(elsewhere.asked, [10]);

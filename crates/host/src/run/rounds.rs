@@ -4,7 +4,7 @@ use super::{Finish, Progress};
 use crate::analysis::look;
 use anyhow::Result;
 use pickfs_core::journal::*;
-use pickfs_core::plan::{Cell, Plan, Target, at_other_speeds as at_other_speeds_of, orders};
+use pickfs_core::plan::{Cell, OtherProcessors, Plan, Target, at_other_speeds as at_other_speeds_of, orders};
 
 /// Does cells: by agents in earnest, with made-up results in a rehearsal.
 pub(super) trait Doer {
@@ -69,8 +69,8 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
 fn at_other_speeds(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<bool> {
     let cells = unchecked(&doer.plan(), doer.folded());
     doer.expect(&cells.iter().map(|(_, cell)| cell.clone()).collect::<Vec<_>>());
-    for (times, cell) in &cells {
-        doer.note(Record::Speed(Speed { cell: cell.id.clone(), times: *times }))?;
+    for (processors, cell) in &cells {
+        doer.note(Record::Speed(Speed { cell: cell.id.clone(), processors: *processors }))?;
         progress.cell(cell);
         let Some(outcome) = doer.cell(cell, progress)? else { return Ok(false) };
         progress.cell_ended(cell, &outcome, doer.folded());
@@ -78,8 +78,8 @@ fn at_other_speeds(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<
     Ok(true)
 }
 
-/// Cells that check the verdict and have not ended, with the speeds of their processors.
-pub(super) fn unchecked(plan: &Plan, folded: &Folded) -> Vec<(f64, Cell)> {
+/// Cells that check the verdict and have not ended.
+pub(super) fn unchecked(plan: &Plan, folded: &Folded) -> Vec<(OtherProcessors, Cell)> {
     let cells = if plan.other_speeds { at_other_speeds_of(plan) } else { Vec::new() };
     cells.into_iter().filter(|(_, cell)| is_to_be_run(folded, cell)).collect()
 }
@@ -447,7 +447,8 @@ mod tests {
         assert!(at_other_speeds(&mut sessions, &mut Silent).expect("done"));
         assert_eq!((sessions.done, unchecked(&plan, &sessions.folded).len()), (1, 0));
         assert_eq!(up_to_next_look(&plan, &sessions.folded), (14, 14));
-        let speeds: Vec<f64> = sessions.folded.cells.iter().map(|cell| sessions.folded.speed(cell)).collect();
+        let speeds: Vec<f64> =
+            sessions.folded.cells.iter().map(|cell| sessions.folded.processors(cell).times).collect();
         assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 10, 2]);
     }
 

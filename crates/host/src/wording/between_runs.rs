@@ -4,6 +4,7 @@
 use super::text::{self as words, plain};
 use crate::analysis::{self, Accepted, Change, Changes, Difference, Doubt, Field, Gate, Measured, OnlyIn, Part};
 use pickfs_core::journal::{Folded, Outcome, Run, VERSION};
+use pickfs_core::plan::OtherProcessors;
 use pickfs_stats::Finding;
 use pickfs_system::units::show_duration;
 use std::collections::BTreeMap;
@@ -220,7 +221,11 @@ fn facts(folded: &Folded) -> BTreeMap<String, String> {
     let host = folded.host.iter().filter(|(name, _)| !name.contains(" raw "));
     let mut facts: BTreeMap<String, String> =
         host.map(|(name, value)| (plain(name), without_number(&plain(value)))).collect();
-    for cell in folded.cells.iter().filter(|cell| cell.outcome == Some(Outcome::Done) && folded.speed(cell) == 1.0) {
+    for cell in folded
+        .cells
+        .iter()
+        .filter(|cell| cell.outcome == Some(Outcome::Done) && folded.processors(cell) == OtherProcessors::NONE)
+    {
         for (name, value) in cell.provenance.facts.iter().filter(|(name, _)| is_setting(name)) {
             // What it is mounted from has another number each time.
             let value =

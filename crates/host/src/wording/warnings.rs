@@ -5,6 +5,7 @@ use crate::analysis::{
     Absent, Combined, Compression, Drift, FlagGroup, Held, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
     Overall, ReadBack, Robustness, Shown, Table, TargetInfo, Unreliable, Warning,
 };
+use pickfs_core::plan::OtherProcessors;
 use pickfs_stats::Sums;
 use pickfs_system::units::{Unit, show_bytes, show_duration, show_share};
 use std::collections::BTreeMap;
@@ -33,37 +34,51 @@ impl Model {
     }
 }
 
-fn simulated(disks: &[String], processors: &[String], other_speeds: Option<&[OtherSpeed]>) -> String {
+fn simulated(disks: &[String], processors: &[String], numbers: &[u64], other_speeds: Option<&[OtherSpeed]>) -> String {
     let disks = disks.join(", ");
     let dilation = if processors.is_empty() { "1".to_string() } else { processors.join(", ") };
     let pick = other_speeds.map(at_other_speeds).unwrap_or_default();
+    let (number, but) = match numbers {
+        [] | [1] => ("one processor".to_string(), "which cannot show what several processors gain"),
+        several => {
+            let several = several.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ");
+            (format!("{several} processors"), "which never wait for each other: the most that processors can give")
+        }
+    };
     format!(
-        "simulated on models of disks ({disks}): one processor of {dilation} instructions a nanosecond, which cannot show what \
-         several processors gain; intervals are over seeds, and real disks and processors differ from models{pick}"
+        "simulated on models of disks ({disks}): {number} of {dilation} instructions a nanosecond, {but}; intervals are over \
+         seeds, and real disks and processors differ from models{pick}"
     )
 }
 
-/// "; the pick depends on the processor: on one that is twice as fast, btrfs is 5 % faster".
+/// "with twice the speed", "with 16 processors".
+fn named(other: OtherProcessors) -> String {
+    match other.processors {
+        Some(number) => counted(number as usize, "processor"),
+        None if other.times < 1.0 => "half the speed".to_string(),
+        None => "twice the speed".to_string(),
+    }
+}
+
+/// "; the pick depends on the processor: with twice the speed, btrfs is 5 % faster than the pick".
 fn at_other_speeds(found: &[OtherSpeed]) -> String {
-    let named = |times: f64| if times < 1.0 { "half as fast" } else { "twice as fast" };
     let faster = |other: &OtherSpeed| match &other.pick {
         Held::No { faster, by } => {
-            Some(format!("with one that is {}, {faster} is {} faster than the pick", named(other.times), percent(*by)))
+            Some(format!("with {}, {faster} is {} faster than the pick", named(other.processors), percent(*by)))
         }
         Held::Yes | Held::Unknown => None,
     };
     let changes: Vec<String> = found.iter().filter_map(faster).collect();
-    let are =
-        |pick: Held| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.times).to_string());
+    let are = |pick: Held| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.processors));
     let unknown: Vec<String> = are(Held::Unknown).collect();
     let unknown = match unknown.is_empty() {
         true => String::new(),
-        false => format!("; with a processor that is {} the pick was not checked, cells are missing", listed(&unknown)),
+        false => format!("; with {} the pick was not checked, cells are missing", listed(&unknown)),
     };
     let same = listed(&are(Held::Yes).collect::<Vec<_>>());
     match (changes.is_empty(), same.is_empty()) {
         (false, _) => format!("; the pick depends on the processor: {}{unknown}", changes.join("; ")),
-        (true, false) => format!("; the pick is the same with a processor that is {same}{unknown}"),
+        (true, false) => format!("; the pick is the same with {same}{unknown}"),
         (true, true) => unknown,
     }
 }
@@ -81,7 +96,9 @@ fn sentence(warning: &Warning, targets: &[TargetInfo]) -> String {
         Warning::EmulatedProcessor => "the processor of the guests was emulated (tcg): times are those of an emulated \
                                        processor, and ratios may differ on real hardware"
             .to_string(),
-        Warning::Simulated { disks, processors, other_speeds } => simulated(disks, processors, other_speeds.as_deref()),
+        Warning::Simulated { disks, processors, numbers, other_speeds } => {
+            simulated(disks, processors, numbers, other_speeds.as_deref())
+        }
         Warning::Overturned(found) => overturned(found, targets),
         Warning::NewerJournal => "the journal is of a newer pickfs; some of it may be missing here".to_string(),
         Warning::UnreadableLines(lines) => {

@@ -7,7 +7,7 @@ use super::{Exit, Outcome, REFUSED, STOPPED, Verb};
 use anyhow::{Context, Result, anyhow};
 use pickfs_core::journal::{Folded, fold_file};
 use pickfs_core::metric::CPU_NET_NS;
-use pickfs_core::plan::{Plan, from_toml};
+use pickfs_core::plan::{MOST_PROCESSORS, Plan, from_toml};
 use pickfs_host::analysis::{self, Counterpart};
 use pickfs_host::executor::sim::{Calibration, Class, Processor};
 use pickfs_host::executor::{self, sim};
@@ -64,7 +64,7 @@ const LEAST_NS: f64 = 100e6;
 const PLAIN: &str = "btrfs";
 const COMPRESSED: &str = "btrfs zstd:1";
 /// An instruction is a nanosecond, whatever it does.
-const PLAINEST: Processor = Processor { dilation: 1.0, compression: 1.0 };
+const PLAINEST: Processor = Processor { dilation: 1.0, compression: 1.0, processors: 1 };
 /// Phases of the work `tree` that move no data.
 const OF_METADATA: [&str; 2] = ["stat-walk", "remove"];
 
@@ -104,7 +104,9 @@ impl Calibrate {
         let calibration = self.calibration(&here, &there, &figures)?;
         write(&self.file, &calibration)?;
         tell("simulating it once more on the processor that was found");
-        let Some(checked) = measured(&self.plan(Some(calibration.processor()))?, &journals[2])? else {
+        let processors = std::thread::available_parallelism().map_or(1, |here| here.get() as u64).min(MOST_PROCESSORS);
+        let found = Processor { processors, ..calibration.processor() };
+        let Some(checked) = measured(&self.plan(Some(found))?, &journals[2])? else {
             return Ok(STOPPED);
         };
         let of = |metric: &str, least: f64| analysis::figures(&here, &checked, metric, least);
@@ -129,9 +131,9 @@ impl Calibrate {
             self.fs.iter().any(|name| name == PLAIN).then(|| "{ fs = \"btrfs\", variant = \"zstd:1\" }".to_string());
         let targets = targets.chain(compressed).collect::<Vec<_>>().join(", ");
         let (executor, rounds) = match simulated {
-            Some(Processor { dilation, compression }) => {
+            Some(Processor { dilation, compression, processors }) => {
                 let machine = format!(
-                    "{{ disk = \"none\", kernel = {:?}, words = {:?}, dilation = {dilation}, compression = {compression} }}",
+                    "{{ disk = \"none\", kernel = {:?}, words = {:?}, dilation = {dilation}, compression = {compression}, processors = {processors} }}",
                     self.kernel, self.words
                 );
                 (format!("executor = \"sim\"\nother_speeds = false\nmachine = {machine}\n"), 1)
@@ -225,7 +227,7 @@ mod tests {
         let fs = ["ext4", "btrfs"].map(String::from).into();
         let (kernel, words) = ("trixie".to_string(), "init_on_alloc=0".to_string());
         let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs, kernel, words, here: None };
-        let processor = Processor { dilation: 2.5, compression: 3.0 };
+        let processor = Processor { dilation: 2.5, compression: 3.0, processors: 2 };
         let [here, there] = [None, Some(processor)].map(|simulated| calibrate.plan(simulated).expect("a plan"));
         let names = |plan: &Plan| plan.targets.iter().map(|target| target.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&here), ["ext4", PLAIN, COMPRESSED]);

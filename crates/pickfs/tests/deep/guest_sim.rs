@@ -1,7 +1,8 @@
 //! `executor = "sim"`: the same cell twice gives the same records to the last digit, and the same disk.
 
 use crate::common::{Lab, Observation, Said, no_guests, not_run};
-use pickfs_core::journal::Outcome;
+use pickfs_core::journal::{Folded, FoldedCell, Outcome};
+use pickfs_core::plan::OtherProcessors;
 use pickfs_system::process::marked_processes;
 use pickfs_system::sys::process::{Signal, kill};
 use std::ffi::OsStr;
@@ -15,8 +16,64 @@ const PLAN: &str = "executor = \"sim\"\nseed = 7\nduplicate = false\nmachine = {
                     backing = { memory = \"512MiB\" }\ntarget = [{ fs = \"ext4\" }, { fs = \"btrfs\" }]\n\
                     work = [{ workload = \"tree\", like = \"site\", scale = 0.02 }]\nstop = { rounds = 1 }\n";
 
+/// Loops of equal work that begin together and write what they have found, and a pipe.
+pub(crate) const SPINNING: &str = r#"
+name = "spin"
+about = "tasks of equal work at once, and a producer with its consumer"
+main = "turns"
+seconds = 1
+
+[setting.turns]
+kind = "count"
+default = "10000"
+about = "turns of each loop"
+
+[[phase]]
+name = "one"
+about = "one task"
+starts = "warm"
+run = ["sh", "-c", 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done; echo $i > 1']
+
+[[phase]]
+name = "four"
+about = "four tasks"
+starts = "warm"
+run = ["sh", "-c", 'for n in 1 2 3 4; do sh -c "i=0; while [ \$i -lt {turns} ]; do i=\$((i+1)); done; echo \$i > $n" & done; wait']
+
+[[phase]]
+name = "sixteen"
+about = "sixteen tasks"
+starts = "warm"
+run = ["sh", "-c", 'for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sh -c "i=0; while [ \$i -lt {turns} ]; do i=\$((i+1)); done; echo \$i > $n" & done; wait']
+
+[[phase]]
+name = "pipe"
+about = "a producer and a consumer"
+starts = "warm"
+run = ["sh", "-c", 'i=0; while [ $i -lt 1000 ]; do i=$((i+1)); echo $i; done | while read x; do :; done']
+"#;
+
+/// What the tasks take is known: their work, shared by the processors.
+#[track_caller]
+pub(crate) fn assert_spins_are_shared(folded: &Folded, target: &str, processors: u32, within: f64) {
+    let cell = folded.cells.iter().find(|cell| cell.target == target).expect("a cell");
+    assert_eq!(cell.outcome, Some(Outcome::Done), "{target}");
+    let value = |phase: &str, metric: &str| folded.value(cell, phase, metric).expect("a value");
+    for (phase, tasks) in [("one", 1), ("four", 4), ("sixteen", 16)] {
+        let (time, cpu) = (value(phase, "returned_ns"), value(phase, "cpu_workload_ns"));
+        let known = cpu / f64::from(tasks.min(processors));
+        println!("{processors} processors, {tasks} tasks: {time} of {known}");
+        assert!((time / known - 1.0).abs() < within, "{target}, {tasks} tasks: {time}, not {known}");
+    }
+    // Of the two, the longer one has most of the work.
+    let (pipe, cpu) = (value("pipe", "returned_ns"), value("pipe", "cpu_workload_ns"));
+    let least = if processors == 1 { 0.99 } else { 0.5 };
+    let most = if processors == 1 { 1.02 } else { 0.95 };
+    assert!((least..most).contains(&(pipe / cpu)), "{target}, the pipe: {pipe} of {cpu}");
+}
+
 /// What the journal says of cells, line by line; what the host says of itself and of its own time is left out.
-fn records(journal: &std::path::Path) -> Vec<String> {
+pub(crate) fn records(journal: &std::path::Path) -> Vec<String> {
     let text = std::fs::read_to_string(journal).expect("a journal");
     let of_cell = |line: &&str| line.contains("\"cell\":\"") && !line.contains("\"cell\":\"\"");
     text.lines().filter(of_cell).map(String::from).collect()
@@ -243,6 +300,11 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     for (machine, says) in [
         ("{ disk_fill = \"90%\",", "hdd-7200 has no fill: it is no flash"),
         ("{ disk_fill = \"110%\",", "a fill is from 0% to 100%, not `110%`"),
+        ("{ processors = 65,", "from 1 to 64"),
+        ("{ processors = 0,", "from 1 to 64"),
+        ("{ compression = 101,", "compression that is 101 times as fast is not possible"),
+        ("{ memory = \"100MiB\",", "a guest cannot have 100 MiB of memory: a guest needs 256 MiB"),
+        ("{ memory = \"200TiB\",", "a guest cannot have 200 TiB of memory: this machine has"),
     ] {
         lab.write_plan(&PLAN.replace("machine = {", &format!("machine = {machine}")));
         let said = lab.run(&["plan", "plan.toml"]).code(2).err;
@@ -300,20 +362,20 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
         .replace("[{ fs = \"ext4\" }, { fs = \"btrfs\" }]", "[{ fs = \"ext4\" }]");
     lab.run_plan(&format!("other_speeds = true\n{plan}")).code(0);
     let folded = lab.folded();
-    let time = |times: f64| {
-        let cell = folded.cells.iter().find(|cell| folded.speed(cell) == times).expect("a cell");
+    let time = |times: f64, processors: Option<u64>| {
+        let other = OtherProcessors { times, processors };
+        let cell = folded.cells.iter().find(|cell| folded.processors(cell) == other).expect("a cell");
         assert_eq!(cell.outcome, Some(Outcome::Done), "{times}");
         folded.value(cell, "write", "time_ns").expect("a time")
     };
-    let (half, one, twice) = (time(0.5), time(1.0), time(2.0));
-    println!("{half} {one} {twice}");
+    let (half, one, twice) = (time(0.5, None), time(1.0, None), time(2.0, None));
+    let (alone, sixteen) = (time(1.0, Some(1)), time(1.0, Some(16)));
+    println!("{half} {one} {twice} {alone} {sixteen}");
+    assert!(alone > one && sixteen <= one * 1.01, "{alone} {one} {sixteen}");
     assert!((half / one - 2.0).abs() < 0.04 && (one / twice - 2.0).abs() < 0.04, "{half} {one} {twice}");
     let report = lab.run(&["report", "journal.jsonl", "--full"]).code(0).out;
     let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        report.contains("one processor of 2.7 instructions a nanosecond") && report.contains("1 round"),
-        "{report}"
-    );
+    assert!(report.contains("8 processors of 2.7 instructions a nanosecond") && report.contains("1 round"), "{report}");
     lab.assert_nothing_left();
 }
 
@@ -325,7 +387,7 @@ fn compression_has_a_speed_of_its_own() {
     }
     let lab = Lab::new();
     let target = |times: u32| {
-        let machine = format!("{{ disk = \"none\", compression = {times} }}");
+        let machine = format!("{{ disk = \"none\", compression = {times}, processors = 1 }}");
         format!("{{ name = \"{times}\", fs = \"btrfs\", variant = \"zstd:1\", machine = {machine} }}")
     };
     let plan = PLAN
@@ -343,6 +405,49 @@ fn compression_has_a_speed_of_its_own() {
     println!("write {write}, tar-read {read}, remove {remove}");
     assert!(write < 0.9 && read < 0.85, "compression is not faster: {write} {read}");
     assert!((remove - 1.0).abs() < 0.05, "what compresses nothing has another speed: {remove}");
+    lab.assert_nothing_left();
+}
+
+/// Tasks that spin, and the kernel's workers that compress, take as long as on processors that never wait for each other.
+#[test]
+#[ignore = "eight cells in guests, five minutes: make test-vm"]
+fn tasks_and_workers_share_the_processors() {
+    if not_run(no_guests()) {
+        return;
+    }
+    const NUMBERS: [u32; 4] = [1, 2, 4, 8];
+    let lab = Lab::new();
+    std::fs::write(lab.path("spin.toml"), SPINNING).expect("a recipe");
+    let machine = |number: u32| format!("machine = {{ disk = \"none\", processors = {number} }}");
+    let target =
+        |number: u32| format!("{{ name = \"n{number}\", fs = \"btrfs\", variant = \"zstd:3\", {} }}", machine(number));
+    // Of one large file that compresses to less than half of its size.
+    let write = "workload = \"command\", command = [\"sh\", \"-c\", \"seq 1 6000000 > {dir}/file\"]";
+    let plan = format!(
+        "executor = \"sim\"\nseed = 7\nduplicate = false\nother_speeds = false\nbacking = {{ memory = \"512MiB\" }}\n\
+         target = [{}]\nwork = [{{ workload = \"./spin.toml\", turns = 30000 }}, {{ name = \"write\", {write} }}]\n\
+         stop = {{ rounds = 1 }}\n",
+        NUMBERS.map(target).join(", ")
+    );
+    let first = recorded(&lab, &plan, 0);
+    lab.run_plan(&plan).code(0);
+    assert_same(&first, &records(&lab.journal()), "the second run");
+    let folded = lab.folded();
+    NUMBERS.iter().for_each(|number| assert_spins_are_shared(&folded, &format!("n{number}"), *number, 0.01));
+    let of = |number: u32, metric: &str| {
+        let is_it = |cell: &&FoldedCell| cell.target == format!("n{number}") && cell.work == "write";
+        let cell = folded.cells.iter().find(is_it).expect("a cell");
+        folded.value(cell, "command", metric).expect("a value")
+    };
+    let times = NUMBERS.map(|number| of(number, "time_ns"));
+    let all = NUMBERS.map(|number| of(number, "cpu_system_wide_ns"));
+    println!("zstd:3 on {NUMBERS:?}: {times:?}, processor time {all:?}");
+    // The work stays the same, and no processor does more than one can.
+    for (number, (time, cpu)) in NUMBERS.into_iter().zip(times.into_iter().zip(all)) {
+        assert!((cpu / all[0] - 1.0).abs() < 0.05, "{number}: {cpu} of {}", all[0]);
+        assert!(time * f64::from(number) > 0.98 * cpu, "{number}: {time} for {cpu}");
+    }
+    assert!(times[1] < 0.7 * times[0] && times[2] <= times[1] && times[3] <= 1.01 * times[2], "{times:?}");
     lab.assert_nothing_left();
 }
 

@@ -44,7 +44,8 @@ pub(crate) fn look(target: &Target) -> Option<Shown> {
         words,
         unknown: ["/proc/1/environ", "/proc/1/cmdline"].into_iter().flat_map(between_noughts).collect(),
         preemption: content("/sys/kernel/debug/sched/preempt").and_then(|shown| chosen(&shown)),
-        processors: std::thread::available_parallelism().map_or(0, |number| number.get() as u64),
+        processors: simulated_processors()
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |number| number.get() as u64)),
         memory_bytes: procfs::Meminfo::current().map_or(0, |memory| memory.mem_total),
         bus: disk.and_then(|number| bus(&devices::sys_path(number).canonicalize().ok()?)),
         write_cache: disk.and_then(|number| content(devices::queue_file(number, "write_cache")?)),
@@ -96,6 +97,11 @@ fn bus(disk: &Path) -> Option<&'static str> {
         () if numbered("virtio") => Some("virtio-blk"),
         () => None,
     }
+}
+
+/// As the driver of a simulation has them, of which the kernel itself knows one.
+fn simulated_processors() -> Option<u64> {
+    std::fs::read_to_string("/sys/module/simdisk/parameters/processors").ok()?.trim().parse().ok()
 }
 
 impl Shown {

@@ -10,6 +10,9 @@ use procfs::{Current, CurrentSI, KernelStats, Uptime};
 
 pub(crate) struct Cpu;
 
+/// What simulated processors have done beside the one that the kernel knows (`processors.c` of the executor `sim`).
+const BESIDE: &str = "/sys/module/simdisk/parameters/beside_ns";
+
 pub(crate) const SYSTEM_WIDE_NS: &str = "cpu_system_wide_ns";
 
 impl Probe for Cpu {
@@ -24,6 +27,8 @@ impl Probe for Cpu {
     fn read(&self, _subject: &Subject) -> Vec<Reading> {
         let (Ok(stat), Ok(up)) = (KernelStats::current(), Uptime::current()) else { return Vec::new() };
         let (busy, stolen) = used(&stat, up.uptime);
+        let beside = std::fs::read_to_string(BESIDE).ok().and_then(|text| text.trim().parse::<f64>().ok());
+        let busy = busy + beside.unwrap_or_default();
         vec![counter(SYSTEM_WIDE_NS, busy), counter("cpu_steal_ns", stolen)]
     }
 }

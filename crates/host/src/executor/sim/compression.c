@@ -37,6 +37,8 @@ struct call {
 };
 
 static struct kretprobe probes[ARRAY_SIZE(functions)];
+
+#ifndef SEVERAL
 /* Of a tick within, the part that no clock sees, times 2^32. */
 static u32 unseen_part;
 /* All that no clock has seen, and since when the running task is within. */
@@ -77,6 +79,16 @@ static void go_out(void)
 	is_within = 0;
 	local_irq_restore(flags);
 }
+
+static int set_pace(unsigned int thousandths)
+{
+	unseen_part = U32_MAX - div_u64((u64)U32_MAX * 1000, thousandths);
+	return 0;
+}
+
+#define scheduler_ticks ticks
+#define share() 0
+#endif
 
 /* Kernels that may take the processor from a task within: what runs meanwhile is no compression. */
 static void goes_on(struct preempt_notifier *notifier, int cpu)
@@ -163,7 +175,7 @@ static u64 scheduler_began;
 
 static notrace u64 scheduler_clock(void)
 {
-	return scheduler_began + mul_u64_u32_shr(ticks(), source.mult, source.shift);
+	return scheduler_began + mul_u64_u32_shr(scheduler_ticks(), source.mult, source.shift);
 }
 
 /* No module may have the function that sets the scheduler's clock, so its place is taken from a probe. */
@@ -179,7 +191,7 @@ static int set_scheduler_clock(void)
 	set = (void *)place.addr;
 	unregister_kprobe(&place);
 	local_irq_save(flags);
-	scheduler_began = sched_clock() - mul_u64_u32_shr(ticks(), source.mult, source.shift);
+	scheduler_began = sched_clock() - mul_u64_u32_shr(scheduler_ticks(), source.mult, source.shift);
 	local_irq_restore(flags);
 	set(scheduler_clock);
 	return 0;
@@ -191,9 +203,9 @@ static int start(unsigned int thousandths)
 
 	if (source.mult || thousandths < 1000)
 		return -EINVAL;
-	if (thousandths == 1000)
-		return 0;
-	unseen_part = U32_MAX - div_u64((u64)U32_MAX * 1000, thousandths);
+	error = set_pace(thousandths);
+	if (error)
+		return error;
 	preempt_notifier_inc();
 	error = clocksource_register_khz(&source, tsc_khz);
 	if (!error)
@@ -202,25 +214,32 @@ static int start(unsigned int thousandths)
 		error = register_module_notifier(&modules);
 	if (!error)
 		watch_functions();
+	if (!error)
+		error = share();
 	return error;
 }
 
 #else
 
+/* Never begun. */
+static struct { u32 mult, shift; } source __maybe_unused;
+
 static int start(unsigned int thousandths)
 {
-	return thousandths == 1000 ? 0 : -EOPNOTSUPP;
+	return -EOPNOTSUPP;
 }
 
 #endif
 
+#ifndef SEVERAL
 static int set_compression(const char *text, const struct kernel_param *parameter)
 {
 	unsigned int thousandths;
 	int error = kstrtouint(text, 10, &thousandths);
 
-	return error ? error : start(thousandths);
+	return error || thousandths == 1000 ? error : start(thousandths);
 }
 
 static const struct kernel_param_ops compression_operations = { .set = set_compression };
 module_param_cb(compression, &compression_operations, NULL, 0200);
+#endif

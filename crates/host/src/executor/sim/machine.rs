@@ -15,7 +15,7 @@ use crate::executor::vm::{
 use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Provenance, Record};
-use pickfs_core::plan::{Cell, Plan, SIZE, Settings, Target, disks};
+use pickfs_core::plan::{Cell, PROCESSORS, Plan, SIZE, Settings, Target, disks};
 use pickfs_core::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, SIMULATED_RUN, Say};
 use pickfs_disks::parameters::Words;
 use pickfs_disks::{Disk, Kind, find};
@@ -75,9 +75,10 @@ const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 const DRIVER: Driver = Driver {
     name: "simdisk",
     sources: &[
-        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o\n"),
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o processors.o\n"),
         ("driver.c", include_str!("simdisk.c")),
         ("compression.c", include_str!("compression.c")),
+        ("processors.c", include_str!("processors.c")),
         SOURCES[0],
         SOURCES[1],
         SOURCES[2],
@@ -161,8 +162,14 @@ impl Simulations {
             recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
             is_simulated: true,
         };
-        let inside =
+        let mut inside =
             Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
+        // A kernel that takes one alone is asked for no more.
+        if let Job::Cell(cell) = &mut inside.job
+            && let Some(asked) = cell.target.machine.0.get_mut(PROCESSORS)
+        {
+            *asked = processor.processors.into();
+        }
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
@@ -179,7 +186,7 @@ impl Simulations {
             regions,
             recorded,
             saved: None,
-            limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor.dilation),
+            limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor),
         };
         let state = goes_on_from_saved(&cell.target).then(|| self.saved(guest, &machine, &common, &request.run));
         let state = state.transpose()?;
@@ -340,9 +347,10 @@ fn goes_on_from_saved(target: &Target) -> bool {
     is_said.unwrap_or_else(|| SAVED_ALIKE.contains(&kernel_of(target)))
 }
 
-/// Of QEMU's processor time, for simulated time on a processor of that speed.
-fn most_seconds(limit_ns: u64, dilation: f64) -> u64 {
-    (SLOWDOWN as f64 * dilation.max(1.0) * limit_ns as f64 / 1e9).ceil() as u64
+/// Of QEMU's processor time, for simulated time in which all processors work.
+fn most_seconds(limit_ns: u64, processor: Processor) -> u64 {
+    let speed = processor.dilation.max(1.0) * processor.processors as f64;
+    (SLOWDOWN as f64 * speed * limit_ns as f64 / 1e9).ceil() as u64
 }
 
 /// From the round's seed: the same for all targets of a round.

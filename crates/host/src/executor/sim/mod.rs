@@ -15,9 +15,11 @@ pub use machine::driver_sources;
 pub use processor::{COMPRESSION, Calibration, Class, Processor};
 
 use super::{Executor, Machine, vm};
-use pickfs_core::plan::{Objection, Plan, Setting, SettingKind, Settings, Target};
+use pickfs_core::plan::{MOST_PROCESSORS, Objection, PROCESSORS, Plan, Setting, SettingKind, Settings, Target};
 use pickfs_disks::whole_name;
 use pickfs_system::need::Need;
+use pickfs_system::units::show_bytes;
+use procfs::Current;
 use std::path::{Path, PathBuf};
 
 pub const NAME: &str = "sim";
@@ -58,6 +60,13 @@ const SETTINGS: &[Setting] = &[
         kind: SettingKind::NumberOrPath,
         default: Some(processor::USUAL_COMPRESSION),
         about: "how many times as fast the processor is while the kernel compresses, or the path of such a file; \
+                always 1 with bullseye",
+    },
+    Setting {
+        name: PROCESSORS,
+        kind: SettingKind::Within(1, MOST_PROCESSORS),
+        default: Some(processor::USUAL_PROCESSORS),
+        about: "processors that never wait for each other, which is the most that processors can give; programs see one; \
                 always 1 with bullseye",
     },
     Setting {
@@ -116,10 +125,14 @@ impl Executor for Sim {
         let remedy = "give a number from 0.1 to 15, or let `pickfs sim calibrate FILE` write the file";
         let processor = processor.map(|error| Objection::new("dilation", format!("{error:#}"), remedy));
         let compression = settings.0.get("compression").and_then(|given| processor::compression(given).err());
-        let remedy = "give a number from 1 to 15, or let `pickfs sim calibrate FILE` write the file";
+        let remedy = "give a number from 1 to 100, or let `pickfs sim calibrate FILE` write the file";
         let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
         let disk = disk.chain(objection_to_fill(settings));
-        disk.chain(processor).chain(compression).chain(settings.text("kernel").and_then(objection_to_kernel)).collect()
+        disk.chain(processor)
+            .chain(compression)
+            .chain(objection_to_memory(settings))
+            .chain(settings.text("kernel").and_then(objection_to_kernel))
+            .collect()
     }
 
     fn host_managed(&self, target: &Target) -> Vec<bool> {
@@ -143,6 +156,22 @@ impl Executor for Sim {
         needs.push(Need::Program { name: "qemu-img", package: "qemu-utils" });
         needs
     }
+}
+
+/// A guest with less does not boot.
+const LEAST_BOOTED: u64 = 256 << 20;
+
+/// QEMU takes the memory from this machine's as the guest uses it.
+fn objection_to_memory(settings: &Settings) -> Option<Objection> {
+    let memory = settings.number("memory")?;
+    let here = procfs::Meminfo::current().map_or(u64::MAX, |here| here.mem_total);
+    let why = match memory {
+        LEAST_BOOTED.. if memory <= here => return None,
+        LEAST_BOOTED.. => format!("this machine has {} itself", show_bytes(here as f64)),
+        _ => format!("a guest needs {}", show_bytes(LEAST_BOOTED as f64)),
+    };
+    let message = format!("a guest cannot have {} of memory: {why}", show_bytes(memory as f64));
+    Some(Objection::new("memory", message, "leave it out, which is 1 GiB, or give a size that is possible"))
 }
 
 /// Where no disk of the plan is flash, a fill would change nothing.

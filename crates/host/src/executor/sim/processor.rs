@@ -2,7 +2,7 @@
 //! than that count (time dilation: Gupta et al., NSDI 2006), so more instructions fit into a second of theirs.
 
 use anyhow::{Context, Result, ensure};
-use pickfs_core::plan::{SPEED, Settings};
+use pickfs_core::plan::{FIXED_CLOCKS, SPEED, Settings, processors};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ pub(crate) const USUAL: &str = "2.7";
 pub(crate) const USUAL_COMPRESSION: &str = "3";
 /// In files.
 pub const COMPRESSION: &str = "compression";
-/// Its kernel's clocks cannot go slower for a while.
-const WITHOUT_COMPRESSION: &str = "bullseye";
+/// Processors of a machine whose plan does not say.
+pub(crate) const USUAL_PROCESSORS: &str = "8";
 /// The guest's timer has no room for more, and slower processors no use.
 const POSSIBLE: std::ops::RangeInclusive<f64> = 0.1..=15.0;
-const POSSIBLE_COMPRESSION: std::ops::RangeInclusive<f64> = 1.0..=15.0;
+const POSSIBLE_COMPRESSION: std::ops::RangeInclusive<f64> = 1.0..=100.0;
 
 /// What `pickfs sim calibrate` has found out about a machine, in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Calibration {
 
     /// As it was found.
     pub fn processor(&self) -> Processor {
-        Processor { dilation: self.dilation, compression: self.compression().unwrap_or(1.0) }
+        Processor { dilation: self.dilation, compression: self.compression().unwrap_or(1.0), processors: 1 }
     }
 
     pub fn parse(text: &str) -> Result<Calibration> {
@@ -68,18 +68,20 @@ pub struct Processor {
     pub dilation: f64,
     /// How many times as many instructions a nanosecond has while the kernel compresses.
     pub compression: f64,
+    /// Processors that never wait for each other.
+    pub processors: u64,
 }
 
 impl Processor {
-    /// One that an earlier version has described has a nanosecond an instruction, whatever it does.
+    /// One that an earlier version has described has a nanosecond an instruction, whatever it does, and is alone.
     pub fn of(machine: &Settings) -> Result<Processor> {
         let times = machine.0.get(SPEED).and_then(Value::as_f64).unwrap_or(1.0);
         let given = |name: &str, read: fn(&Value) -> Result<f64>| machine.0.get(name).map_or(Ok(1.0), read);
         let compression = match machine.text("kernel") {
-            Some(WITHOUT_COMPRESSION) => 1.0,
+            Some(FIXED_CLOCKS) => 1.0,
             _ => given(COMPRESSION, compression)?,
         };
-        Ok(Processor { dilation: given("dilation", dilation)? * times, compression })
+        Ok(Processor { dilation: given("dilation", dilation)? * times, compression, processors: processors(machine) })
     }
 
     /// For facts.
@@ -88,7 +90,13 @@ impl Processor {
             1.0 => String::new(),
             times => format!(", {times} times as many while it compresses"),
         };
-        format!("one, {PROCESSOR}, {} instructions a nanosecond{own}", self.dilation)
+        let count = match self.processors {
+            1 => "one".to_string(),
+            several => {
+                format!("{several} that never wait for each other, for which the kernel sizes its pools of workers")
+            }
+        };
+        format!("{count}, {PROCESSOR}, {} instructions a nanosecond{own}", self.dilation)
     }
 }
 
@@ -160,22 +168,24 @@ mod tests {
     fn a_machine_has_the_processor_that_its_words_say() {
         let of =
             |machine: Value| Processor::of(&serde_json::from_value(machine).expect("settings")).expect("a processor");
-        for (machine, dilation, compression) in [
-            (json!({}), 1.0, 1.0),
-            (json!({ "dilation": 2.5, "compression": 2.0 }), 2.5, 2.0),
-            (json!({ "dilation": 2.5, "compression": 2.0, "speed": 2.0 }), 5.0, 2.0),
-            (json!({ "dilation": 2.5, "compression": 2.0, "kernel": "bullseye" }), 2.5, 1.0),
+        for (machine, dilation, compression, processors) in [
+            (json!({}), 1.0, 1.0, 1),
+            (json!({ "dilation": 2.5, "compression": 2.0 }), 2.5, 2.0, 1),
+            (json!({ "dilation": 2.5, "compression": 2.0, "speed": 2.0, "processors": 8 }), 5.0, 2.0, 8),
+            (json!({ "dilation": 2.5, "compression": 2.0, "processors": 8, "kernel": "bullseye" }), 2.5, 1.0, 1),
         ] {
-            assert_eq!(of(machine.clone()), Processor { dilation, compression }, "{machine}");
+            assert_eq!(of(machine.clone()), Processor { dilation, compression, processors }, "{machine}");
         }
-        for (machine, says) in [
+        for (machine, begins, ends) in [
+            (json!({ "dilation": 2.7, "compression": 3 }), "one, ", "nanosecond, 3 times as many while it compresses"),
             (
-                json!({ "dilation": 2.7, "compression": 3 }),
-                " instructions a nanosecond, 3 times as many while it compresses",
+                json!({ "dilation": 2.7, "processors": 8 }),
+                "8 that never wait",
+                "-rdseed, 2.7 instructions a nanosecond",
             ),
-            (json!({ "dilation": 2.7 }), "-rdseed, 2.7 instructions a nanosecond"),
         ] {
-            assert!(of(machine).shown().ends_with(says), "{says}");
+            let shown = of(machine).shown();
+            assert!(shown.starts_with(begins) && shown.ends_with(ends), "{shown}");
         }
     }
 }

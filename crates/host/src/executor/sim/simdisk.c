@@ -647,27 +647,34 @@ static int differs(u64 found, u64 wanted)
 	return found < wanted - wanted / 50 || found > wanted + wanted / 50;
 }
 
+/* No module may have the processor's timer, so it is taken from a call. */
+struct clock_event_device *find_timer(void);
+struct clock_event_device *find_timer(void)
+{
+	struct kprobe probe = { .symbol_name = "lapic_next_event", .pre_handler = see_timer };
+	int tries;
+
+	if (timer_seen || register_kprobe(&probe))
+		return timer_seen;
+	for (tries = 0; tries < 100 && !READ_ONCE(timer_seen); tries++)
+		usleep_range(1000, 2000);
+	unregister_kprobe(&probe);
+	return timer_seen;
+}
+
 /*
  * The word `tsc_early_khz` makes all clocks of the kernel go slower, so the processor does more in a second of theirs. The
- * kernel has measured the processor's timer by another clock, which goes as before: timers would end too soon. No module
- * may have the timer, so it is taken from a call.
+ * kernel has measured the processor's timer by another clock, which goes as before: timers would end too soon.
  */
 static int match_timer(void)
 {
-	struct kprobe probe = { .symbol_name = "lapic_next_event", .pre_handler = see_timer };
 	u64 measured = (TIMER_HZ << TIMER_SHIFT) / NSEC_PER_SEC, wanted;
 	unsigned long flags;
-	int error, tries;
 
 	if (!differs(tsc_khz, COUNT_KHZ))
 		return 0;
 	wanted = div_u64(measured * tsc_khz, COUNT_KHZ);
-	error = register_kprobe(&probe);
-	if (error)
-		return error;
-	for (tries = 0; tries < 100 && !READ_ONCE(timer_seen); tries++)
-		usleep_range(1000, 2000);
-	unregister_kprobe(&probe);
+	find_timer();
 	if (!timer_seen || timer_seen->shift != TIMER_SHIFT || wanted > UINT_MAX ||
 	    (differs(timer_seen->mult, measured) && differs(timer_seen->mult, wanted))) {
 		pr_err("simdisk: the processor's timer is not as expected\n");

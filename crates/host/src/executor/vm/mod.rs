@@ -31,8 +31,8 @@ pub(super) use kept::{Alike, find_or_make as find_or_save};
 pub(super) use machine::in_the_guest;
 pub(super) use monitor::Monitor;
 pub(super) use names::{
-    CLOCK_WORD, COMPRESSION_WORD, DATA_DISK, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK,
-    ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
+    CLOCK_WORD, COMPRESSION_WORD, DATA_DISK, OTHER_DISK, PROCESSORS_WORD, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD,
+    REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
 };
 pub(super) use qemu::{common, text};
 pub use recipes::recipes;

@@ -39,6 +39,8 @@ pub(crate) const REGIONS_WORD: &str = "pickfs.regions=";
 pub(crate) const CLOCK_WORD: &str = "tsc_early_khz";
 /// Before how many times as fast a simulated processor compresses, in thousandths.
 pub(crate) const COMPRESSION_WORD: &str = "pickfs.compression=";
+/// Instead, where there are several processors: before their number, a comma, and the same thousandths.
+pub(crate) const PROCESSORS_WORD: &str = "pickfs.processors=";
 /// A word for the kernel: the machine stops itself once, to be saved.
 pub(crate) const SAVED_WORD: &str = "pickfs.saved";
 pub(crate) const ALIVE: &str = "pickfs init: alive";

@@ -364,11 +364,15 @@ fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {
     assert_eq!(with(3.0), [Finding::Unresolved, Finding::Higher]);
 }
 
-/// ext4 takes 20 % longer, and half of its time the one simulated processor did the work of the kernel's workers.
+/// ext4 takes 20 % longer, and half of its time the one simulated processor did the work of the kernel's workers. Several
+/// processors do it beside the program.
 #[test]
 fn a_simulated_order_that_turns_round_without_workers_is_open() {
-    let with = |own_of_ext4: f64| {
+    let with = |own_of_ext4: f64, processors: Option<u64>| {
         let mut lab = Lab::new(&["ext4", "xfs"]);
+        for target in &mut lab.plan.targets {
+            target.machine.0.extend(processors.map(|number| ("processors".to_string(), number.into())));
+        }
         lab.rounds(8, &[1.2, 1.0]);
         lab.provenance(0, 0, &[("guest bookworm", "bookworm-1, kernel 6.1, simulated")], &[]);
         for (phase, seconds) in super::lab::PHASES {
@@ -377,7 +381,11 @@ fn a_simulated_order_that_turns_round_without_workers_is_open() {
         }
         lab.model()
     };
-    let (sure, open) = (with(0.8), with(0.3));
+    let (sure, open) = (with(0.8, None), with(0.3, Some(1)));
+    let several = with(0.3, Some(8));
+    assert!(headline(&several).starts_with("Pick xfs"), "{}", headline(&several));
+    let said = several.warnings().join("\n");
+    assert!(said.contains("8 processors") && said.contains("never wait") && !said.contains("turns round"), "{said}");
     assert!(headline(&sure).starts_with("Pick xfs") && headline(&sure).contains("Slower: ext4"), "{}", headline(&sure));
     assert_eq!((open.works[0].verdict.kind, best(&open)), (VerdictKind::Unresolved, vec!["ext4", "xfs"]));
     assert!(!headline(&open).contains("Pick") && !headline(&open).contains("Slower"), "{}", headline(&open));

@@ -52,7 +52,7 @@ fn live() -> Result<()> {
     }
     modules::load_first()?;
     if has_word(SIM_WORD) {
-        simulated::set_compression()?;
+        simulated::set_pace()?;
         simulated::attach_root()?;
     }
     // Booted only to see whether it boots.
@@ -73,6 +73,7 @@ fn live() -> Result<()> {
         modules::load(&modules)?;
     }
     if has_word(SIM_WORD) {
+        simulated::shorten_turns()?;
         if has_word(SAVED_WORD) {
             simulated::be_saved()?;
         }

@@ -4,7 +4,7 @@
 
 use super::{agent_command, word};
 use crate::executor::vm::names::{
-    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how,
+    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, PROCESSORS_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how,
 };
 use anyhow::{Context, Result, ensure};
 use pickfs_core::protocol::{Answer, Job, Request, Say};
@@ -20,12 +20,27 @@ use std::time::{Duration, Instant};
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
 /// The driver takes from here how fast the processor compresses.
 const COMPRESSION: &str = "/sys/module/simdisk/parameters/compression";
+/// The same, behind the number of processors.
+const PROCESSORS: &str = "/sys/module/simdisk/parameters/processors";
+/// Of the scheduler.
+const SCHEDULER: &str = "/sys/kernel/debug/sched";
 /// Where the driver stops the machine.
 const SAVE: &str = "/sys/module/simdisk/parameters/save";
 /// To take down what was built, after the cell's own limit.
 const GRACE: Duration = Duration::from_secs(60);
 /// For a job that has no limit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// `HRTICK`: turns end by a timer and not by the kernel's tick. Without the others a task that sleeps counts as one that could run for a
+/// while (Linux 6.12), and one that runs goes on when another wakes.
+const FEATURES: &[&str] = &["HRTICK", "NO_DELAY_DEQUEUE", "NO_RUN_TO_PARITY"];
+/// Nanoseconds, by the names of several kernels.
+const TURNS: &[(&str, &str)] = &[
+    ("min_granularity_ns", "100000"),
+    ("latency_ns", "100000"),
+    ("wakeup_granularity_ns", "0"),
+    ("base_slice_ns", "100000"),
+];
 
 /// The kernel's pool is filled with the same bytes each time: without them programs wait for seconds, and with bytes of the
 /// host no two simulations would be alike.
@@ -44,11 +59,38 @@ pub(crate) fn check_clocks() -> Result<()> {
 }
 
 /// Before anything is measured: the clocks change.
-pub(crate) fn set_compression() -> Result<()> {
-    let Some(thousandths) = word(|word| word.strip_prefix(COMPRESSION_WORD).map(String::from)) else { return Ok(()) };
-    std::fs::write(COMPRESSION, thousandths).context(
-        "this kernel does not let its clocks go slower while it compresses: simulate it with `compression = 1`",
+pub(crate) fn set_pace() -> Result<()> {
+    let after = |word: &'static str| super::word(|found| found.strip_prefix(word).map(String::from));
+    if let Some(thousandths) = after(COMPRESSION_WORD) {
+        return std::fs::write(COMPRESSION, thousandths).context(
+            "this kernel does not let its clocks go slower while it compresses: simulate it with `compression = 1`",
+        );
+    }
+    let Some(told) = after(PROCESSORS_WORD) else { return Ok(()) };
+    std::fs::write(PROCESSORS, told.replace(',', " ")).context(
+        "this kernel does not let its clocks go slower by what could run: simulate it with `processors = 1` and \
+         `compression = 1`",
     )
+}
+
+/// Of several processors each task has one; of the one that they share, a turn soon.
+pub(crate) fn shorten_turns() -> Result<()> {
+    if word(|word| word.starts_with(PROCESSORS_WORD).then_some(())).is_none() {
+        return Ok(());
+    }
+    let known = std::fs::read_to_string(format!("{SCHEDULER}/features")).context("the scheduler shows no features")?;
+    for feature in FEATURES {
+        let name = feature.trim_start_matches("NO_");
+        if known.split_whitespace().any(|known| known.trim_start_matches("NO_") == name) {
+            std::fs::write(format!("{SCHEDULER}/features"), feature)
+                .with_context(|| format!("the scheduler does not take {feature}"))?;
+        }
+    }
+    for (name, ns) in TURNS.iter().filter(|(name, _)| Path::new(SCHEDULER).join(name).exists()) {
+        std::fs::write(format!("{SCHEDULER}/{name}"), ns)
+            .with_context(|| format!("the scheduler's {name} is fixed"))?;
+    }
+    Ok(())
 }
 
 /// Makes a disk of the first region; the others are of the cell, which is not there yet.
