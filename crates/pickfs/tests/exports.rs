@@ -479,3 +479,25 @@ fn secrets_and_addresses_are_not_shared() {
         assert!(said.contains(shown), "{shown}:\n{said}");
     }
 }
+
+/// Results of several files of others are one run with rounds, judged by the same statistics.
+#[test]
+fn a_folder_of_tables_is_one_run_with_rounds() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("results")).unwrap();
+    for (target, slower) in [("ext4", 1.0), ("xfs", 1.2)] {
+        let row = |round: u32| {
+            let noise = 1.0 + 0.01 * (f64::from(round) * slower * 1.9).sin();
+            format!("{round},{target},read,{:.6},s\n", slower * noise)
+        };
+        let rows: String = (1..=8).map(row).collect();
+        std::fs::write(lab.path(&format!("results/{target}.csv")), format!("round,target,phase,value,unit\n{rows}"))
+            .unwrap();
+    }
+    lab.run(&["import", "results", "-o", "all.jsonl"]).code(0);
+    let said = lab.run(&["report", "all.jsonl", "--format", "json"]).code(0);
+    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let work = &report["works"][0];
+    assert_eq!((&work["rounds"], &work["verdict"]["pick"]), (&8.into(), &"ext4".into()), "{work}");
+    assert_eq!(work["times"][0]["slower"], serde_json::json!(["xfs"]), "{work}");
+}

@@ -139,13 +139,19 @@ impl<'a> Evidence<'a> {
             }
             for (name, value) in found.facts.iter().filter(|(name, _)| is(name)) {
                 let first = *seen.entry((target(&found.cell), name)).or_insert(value);
-                if first != value {
+                if without_number(first) != without_number(value) {
                     broken.push(format!("line {line}: {name} is {value:?}, and was {first:?}"));
                 }
             }
         }
         Finding::broken(broken)
     }
+}
+
+/// The kernel counts devices as it finds them: `loop1, scheduler ...` is the drive that was `loop0`.
+fn without_number(fact: &str) -> (&str, &str) {
+    let (name, rest) = fact.split_once(", ").unwrap_or((fact, ""));
+    (if rest.is_empty() { name } else { name.trim_end_matches(|c: char| c.is_ascii_digit()) }, rest)
 }
 
 /// How far a result can be trusted.
@@ -175,6 +181,24 @@ impl Evidence<'_> {
             () if is_again => Grade::Reproduced,
             () if is_open(&|_| true) => Grade::Open,
             () => Grade::ByTheRules,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_device_is_no_other_device() {
+        let cases = [
+            ("loop0, rotational 0", "loop1, rotational 0", true),
+            ("loop0, rotational 0", "loop1, rotational 1", false),
+            ("nvme0n1, Model A", "sda, Model A", false),
+            ("6.1.1", "6.1.2", false),
+        ];
+        for (one, other, is_same) in cases {
+            assert_eq!(without_number(one) == without_number(other), is_same, "{one}; {other}");
         }
     }
 }

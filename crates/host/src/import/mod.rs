@@ -9,6 +9,7 @@
 //! Must not know: `analysis`, `executor`, `render`, `run`.
 
 mod bonnie;
+mod csv;
 mod fio;
 mod hyperfine;
 mod pgbench;
@@ -35,6 +36,7 @@ pub trait Importer: Sync {
 /// Every importer, sorted by name.
 pub const ALL: &[&dyn Importer] = &[
     &bonnie::Bonnie,
+    &csv::Csv,
     &fio::Fio,
     &hyperfine::Hyperfine,
     &pgbench::Pgbench,

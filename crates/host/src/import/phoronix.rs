@@ -144,10 +144,10 @@ impl Found {
 }
 
 /// A value -> metrics with their values; the first is the time that is judged.
-type Convert = fn(f64) -> Vec<(&'static str, f64)>;
+pub(super) type Convert = fn(f64) -> Vec<(&'static str, f64)>;
 
 /// A rate becomes the time for one GiB, or for a thousand of what it counts.
-fn conversion(scale: &str, proportion: &str) -> Option<Convert> {
+pub(super) fn conversion(scale: &str, proportion: &str) -> Option<Convert> {
     let rate = |convert: Convert| (proportion != "LIB").then_some(convert);
     Some(match scale {
         "Seconds" | "sec" | "s" => |value| vec![("time_ns", nanoseconds(value))],

@@ -13,6 +13,8 @@ const PGBENCH_AGGREGATE: &str = include_str!("../../../../fixtures/import/pgbenc
 const HYPERFINE: &str = include_str!("../../../../fixtures/import/hyperfine-1.15.json");
 const HYPERFINE_2: &str = include_str!("../../../../fixtures/import/hyperfine-2.0.json");
 
+const TABLE: &str = "round,target,phase,value,unit\n1,a,read,2,s\n1,b,read,500,IOPS\n2,a,read,2.5,s\n";
+
 fn figures(importer: &str, text: &str) -> Figures {
     match find(importer).unwrap().read(text).unwrap() {
         Contents::Figures(figures) => figures,
@@ -36,6 +38,7 @@ fn each_is_known_by_its_looks() {
         ("pgbench-log", PGBENCH_AGGREGATE),
         ("hyperfine", HYPERFINE),
         ("hyperfine", HYPERFINE_2),
+        ("csv", TABLE),
         ("pickfs", "{\"schema\":1,\"cells\":[], 1 2 3 4 5 6 7"),
     ];
     for (name, text) in all {
@@ -304,4 +307,25 @@ fn nonsense_is_refused_and_never_a_panic() {
         let deep = "<Result>".repeat(100_000) + &"{\"jobs\":[".repeat(100_000);
         assert!(importer.read(&deep).is_err(), "{}", importer.name());
     }
+}
+
+#[test]
+fn a_plain_table_has_its_rounds() {
+    let found = figures("csv", TABLE);
+    let of = |one: &Measure| (one.round, one.target.clone().unwrap_or_default(), one.metric.clone(), one.value);
+    let time = |round, target: &str, value| (Some(round), target.to_string(), "time_ns".to_string(), value);
+    let rate = (Some(1), "b".to_string(), "operations_per_second".to_string(), 500.0);
+    let wanted = [time(1, "a", 2e9), time(1, "b", 2e9), rate, time(2, "a", 2.5e9)];
+    assert_eq!(found.measures.iter().map(of).collect::<Vec<_>>(), wanted);
+}
+
+/// All of them at once.
+#[test]
+fn lines_of_a_table_that_cannot_be_read_are_named() {
+    let lines = ["1,a,read,2", "0,a,read,2,s", "1,a,read,fast,s", "1,a,read,2,miles", "1,,read,2,s"];
+    let text = ["round,target,phase,value,unit", &lines.join("\n")].join("\n");
+    let error = find("csv").unwrap().read(&text).err().expect("an error").to_string();
+    let parts =
+        ["line 2 has 4 fields", "line 3 has no round", "line 4 has no value", "line 5 has the unit", "line 6 names no"];
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}");
 }

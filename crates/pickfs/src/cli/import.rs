@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix) into a journal
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Files to read; NAME=FILE names the target of what does not name one itself (else the file's name does)
+    /// Files to read, or a folder of them; NAME=FILE names the target of what does not name one itself (else the file's name does)
     #[arg(required = true, value_name = "[NAME=]FILE")]
     files: Vec<String>,
     /// The journal to write
@@ -35,10 +35,12 @@ struct Given {
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs import fio.json -o fio.jsonl", "one result, its format is detected"],
+        ["pickfs import results -o run.jsonl", "all files of a folder, such as tables with rounds"],
         ["pickfs import ext4=a.csv xfs=b.csv -o both.jsonl", "two results of bonnie++, side by side"],
     ];
     fn run(&self) -> Outcome {
-        let given = self.files.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
+        let given = self.files.iter().map(|word| files(word)).collect::<Result<Vec<_>>>()?.concat();
+        let given = given.iter().map(|word| read(word)).collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
         let files: Vec<File> =
             given.iter().zip(&names).map(|(file, name)| File { label: &file.label, name, text: &file.text }).collect();
@@ -54,6 +56,19 @@ impl Verb for Arguments {
         tell(&format!("{values} values in {shown}; `pickfs report {shown}` shows them"));
         Ok(0)
     }
+}
+
+/// Those of a folder, by name; what lies in folders within is no result of this one.
+fn files(word: &str) -> Result<Vec<String>> {
+    if !Path::new(word).is_dir() {
+        return Ok(vec![word.to_string()]);
+    }
+    let entries = std::fs::read_dir(word).with_context(|| format!("cannot list {word}"))?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let mut files: Vec<String> =
+        paths.iter().filter(|path| path.is_file()).map(|path| path.to_string_lossy().into_owned()).collect();
+    files.sort_unstable();
+    Ok(files)
 }
 
 /// A file that is there is never taken for NAME=FILE.

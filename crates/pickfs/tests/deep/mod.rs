@@ -11,6 +11,7 @@ mod equals;
 mod fidelity;
 mod fleet;
 mod forecasts;
+mod foreign_noise;
 mod fuzz;
 mod gate;
 mod guest;
