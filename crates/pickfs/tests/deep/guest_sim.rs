@@ -24,7 +24,7 @@ fn records(journal: &std::path::Path) -> Vec<String> {
 
 /// Runs the plan and gives what its journal says of cells.
 #[track_caller]
-pub(crate) fn recorded(lab: &Lab, plan: &str, code: i32) -> Vec<String> {
+fn recorded(lab: &Lab, plan: &str, code: i32) -> Vec<String> {
     let said = lab.run_plan(plan).code(code);
     let found = records(&lab.journal());
     assert!(!found.is_empty(), "{}", said.err);
@@ -34,7 +34,7 @@ pub(crate) fn recorded(lab: &Lab, plan: &str, code: i32) -> Vec<String> {
 }
 
 #[track_caller]
-pub(crate) fn assert_same(first: &[String], second: &[String], what: &str) {
+fn assert_same(first: &[String], second: &[String], what: &str) {
     for (number, (one, other)) in first.iter().zip(second).enumerate() {
         assert_eq!(one, other, "{what}: record {number}");
     }
