@@ -3,6 +3,7 @@
 use crate::common::{Lab, no_guests, not_run};
 use crate::deep::guest_sim::{SPINNING, assert_same, assert_spins_are_shared, recorded, records};
 use pickfs_core::journal::Outcome;
+use serde_json::Value;
 
 const WORK: &str = "work = [{ workload = \"tree\", like = \"site\", scale = 0.02 }]\nstop = { rounds = 1 }\nduplicate = false\n\
                     target = [{ fs = \"ext4\" }]\n";
@@ -22,8 +23,9 @@ fn a_file_system_is_measured_in_a_guest() {
     lab.assert_nothing_left();
 }
 
+/// The second time a plugin of QEMU's counts instructions, which changes nothing. What differs is the disk, and that is found.
 #[test]
-fn a_simulated_cell_is_the_same_twice() {
+fn a_simulated_cell_is_the_same_twice_and_its_time_is_explained() {
     if not_run(no_guests()) {
         return;
     }
@@ -38,4 +40,33 @@ fn a_simulated_cell_is_the_same_twice() {
     lab.run_plan(&plan).code(0);
     assert_same(&first, &records(&lab.journal()), "the second run");
     assert_spins_are_shared(&lab.folded(), "ext4", 8, 0.02);
+    let at_once = "{ fs = \"ext4\" }, { name = \"at-once\", fs = \"ext4\", machine = { disk = \"none\" } }";
+    lab.run_plan(&format!("{disk}{WORK}").replace("{ fs = \"ext4\" }", at_once)).code(0);
+    let why = ["why", "journal.jsonl", "--between", "ext4,at-once", "--format", "json", "--stacks", "why.folded"];
+    let said = lab.run(&why).code(0);
+    let found: Value = serde_json::from_str(&said.out).expect("JSON");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    for cell in found["cells"].as_array().expect("cells") {
+        assert!(number(&cell["samples"]["same"]) > 50.0, "{}", cell["samples"]);
+        assert_eq!(
+            (number(&cell["samples"]["different"]), &cell["same_disk"]),
+            (0.0, &Value::Bool(true)),
+            "{}",
+            said.err
+        );
+        let phases = cell["phases"].as_array().expect("phases");
+        assert_eq!(phases.len(), 5);
+        for phase in phases {
+            let sum: f64 = phase["owners"].as_array().expect("owners").iter().map(|owner| number(&owner["ns"])).sum();
+            let (time, rest) = (number(&phase["time_ns"]), number(&phase["rest_ns"]));
+            assert!((sum + rest - time).abs() < 1.0 && rest.abs() < 0.001 * time, "{phase}");
+        }
+    }
+    let whole = &found["differences"][0];
+    let (sentence, first) = (whole["sentence"].as_str().expect("a sentence"), &whole["difference"]["causes"][0]);
+    assert!(number(&whole["difference"]["share"]) > 0.03 && first["state"] == "idle", "{whole}");
+    assert!(sentence.starts_with("Why ext4 takes ") && sentence.contains("% waits for "), "{sentence}");
+    let stacks = std::fs::read_to_string(lab.path("why.folded")).expect("stacks");
+    assert!(stacks.lines().any(|line| line.starts_with("ext4;page cache and VFS;filemap_read ")), "{stacks}");
+    lab.assert_nothing_left();
 }

@@ -91,7 +91,7 @@ fn help_manual_pages_and_lists_avoid_what_is_ruled_out() {
     let lab = Lab::new();
     let verbs = [
         "run", "plan", "report", "list", "doctor", "clean", "scan", "guest", "compare", "choices", "import", "push",
-        "ask", "query", "site", "record", "trace", "disk", "share",
+        "ask", "query", "site", "record", "trace", "disk", "share", "why",
     ];
     let mut all: Vec<Vec<&str>> = vec![vec!["help"], vec!["help", "--man"], vec!["list"]];
     all.extend(verbs.iter().flat_map(|verb| [vec!["help", verb], vec!["help", verb, "--man"]]));

@@ -1,7 +1,7 @@
 //! The agent's end of the pipe. When the host is gone, teardown must still go on: telling fails silently then, asking says
 //! [`Interrupted`].
 
-use super::{Answer, Boot, Booted, Question, Request, Say};
+use super::{Answer, Boot, Booted, PhaseClock, Question, Request, Say};
 use crate::journal::Record;
 use anyhow::{Context, Result, bail};
 use pickfs_system::process::{Interrupted, check_stop, request_stop};
@@ -55,6 +55,11 @@ impl Link {
     /// What gets ready, before any of it is timed.
     pub fn begin_phase(&mut self, phase: &str) {
         self.say(&Say::Phase(phase.into()));
+    }
+
+    /// Where the machine is simulated.
+    pub fn tell_clock(&mut self, clock: PhaseClock) {
+        self.say(&Say::Clock(Box::new(clock)));
     }
 
     /// What begins before any cell, for people who wait.

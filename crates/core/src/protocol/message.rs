@@ -187,6 +187,8 @@ pub enum Say {
     Phase(String),
     /// What goes on before any cell: for people who wait.
     Doing(String),
+    /// The clock of a phase has stopped, in a simulation: for no journal.
+    Clock(Box<PhaseClock>),
     /// The host is to drop what it has cached of the machine's disks; the agent goes on when it has.
     ForgetCache,
     /// The host is to boot another machine from the same disks, of which nothing is mounted until it has answered.
@@ -195,6 +197,21 @@ pub enum Say {
     Prepared(Box<Bundle>),
     /// The end of a check, in the order of the questions.
     Checked(Vec<Checked>),
+}
+
+/// What the clock of a phase showed, and what the processor had waited for by then (docs/why.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseClock {
+    pub phase: String,
+    /// The phase is timed until all is durable, else until the work returned.
+    pub until_durable: bool,
+    pub returned_ns: u64,
+    /// What the sync took beyond that.
+    pub sync_ns: u64,
+    /// What of the sync is not counted, as it takes as long when there is nothing to do.
+    pub uncounted_ns: u64,
+    /// As the driver of simulated disks shows them: before the work, when it had returned, and when all was durable.
+    pub waits: [String; 3],
 }
 
 /// What a machine is booted for, and how it finds its root.

@@ -31,6 +31,7 @@ mod made_up;
 mod missing;
 mod model;
 mod overall;
+pub mod owners;
 mod panel;
 pub(crate) mod plain;
 mod points;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Every executor, sorted by name.
-pub const ALL: &[&dyn Executor] = &[&local::Local, &sim::Sim, &vm::Vm];
+pub const ALL: &[&dyn Executor] = &[&local::Local, &sim::SIM, &vm::Vm];
 
 /// Gives machines to run cells on.
 pub trait Executor: Sync {

@@ -487,10 +487,7 @@ impl<'c> Attended<'c> {
                 show(&record, progress);
                 self.take(record, supervisor)
             }
-            Say::Ask(record) => {
-                self.take(record, supervisor)?;
-                self.session.say(&Answer::Written)
-            }
+            Say::Ask(record) => self.take(record, supervisor).and_then(|()| self.session.say(&Answer::Written)),
             Say::Prepared(bundle) => {
                 self.told.bundle = Some(*bundle);
                 Ok(())
@@ -503,6 +500,7 @@ impl<'c> Attended<'c> {
                 progress.phase(&plain(&phase));
                 Ok(())
             }
+            Say::Clock(_) => Ok(()),
             question => match supervisor.machine.answer(question) {
                 Ok(answer) => self.session.say(&answer),
                 Err(_) => {

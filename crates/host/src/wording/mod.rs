@@ -26,3 +26,4 @@ pub(crate) mod standings;
 pub mod text;
 pub mod trends;
 pub(crate) mod warnings;
+pub mod why;

@@ -46,6 +46,7 @@ mod sim;
 mod site;
 mod slurm_job;
 mod trace;
+mod why;
 
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue};
@@ -110,6 +111,7 @@ const VERBS: &[Entry] = &[
     verb::<choices::Arguments>("choices"),
     verb::<history::Arguments>("history"),
     verb::<compare::Arguments>("compare"),
+    verb::<why::Arguments>("why"),
     verb::<share::Arguments>("share"),
     verb::<audit::Arguments>("audit"),
     verb::<push::Arguments>("push"),

@@ -211,7 +211,7 @@ fn without_root(arguments: &mut PlanArgs) {
     };
     let instead = format!("{first}--on DIR measures one of your directories instead");
     let is_there = |executor: &dyn Executor| need::missing(&executor.needs()).is_empty();
-    if executor::vm::is_emulated() && is_there(&executor::sim::Sim) {
+    if executor::vm::is_emulated() && is_there(&executor::sim::SIM) {
         let disk = model_like(Path::new("."));
         tell(&format!("not root, and no KVM: simulating on {disk} (--sim names another disk); {instead}"));
         arguments.flags.set("sim", [disk]);

@@ -14,9 +14,11 @@ use crate::probe::space::{Occupied, USED_BYTES};
 use crate::probe::{self, Probe};
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::{DeviceCourse, FlagKind, Histogram, Record};
+use pickfs_core::protocol::PhaseClock;
 use pickfs_system::process::check_stop;
 use pickfs_system::sys::clock::Clock;
 use pickfs_system::sys::devices;
+use pickfs_system::sys::mark::{Mark, mark};
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
@@ -200,22 +202,36 @@ impl Stage<'_, '_> {
         work: impl FnOnce(&mut Timed) -> Result<T>,
         timed: &mut Timed,
     ) -> Result<(Clocked, T)> {
+        let before = self.waits();
         let around = self.account.enter(Spent::Phases);
+        // Each mark comes before the clock is read, so what is executed between two marks is what the clock shows.
+        mark(Mark::WorkBegins);
         let begun = Instant::now();
         let worked = work(timed);
+        mark(Mark::WorkEnds);
         let returned_ns = begun.elapsed().as_nanos() as u64;
         self.account.enter(around);
         // Outside of both times: reading it is no part of the work.
+        let between = self.waits();
         let returned = probe::device::counters_of(&self.stack.subject.devices());
         let mounted = self.be_mounted(phase);
         // Synced even after a failure: what the kernel says of lost writes is the better cause.
         let around = self.account.enter(Spent::Phases);
+        mark(Mark::SyncBegins);
         let syncing = Instant::now();
         let synced = mounted.and_then(|()| self.stack.make_durable(self.runner));
-        let sync_took = syncing.elapsed().saturating_sub(self.commit_start);
+        mark(Mark::SyncEnds);
+        let synced_ns = syncing.elapsed().as_nanos() as u64;
+        let uncounted_ns = synced_ns.min(self.commit_start.as_nanos() as u64);
         self.account.enter(around);
+        let waits = [before, between, self.waits()];
         self.stillness.anew();
-        let durable_ns = returned_ns + sync_took.as_nanos() as u64;
+        let (sync_ns, until_durable) = (synced_ns - uncounted_ns, !phase.only_reads());
+        let durable_ns = returned_ns + sync_ns;
+        if self.link.is_simulated() {
+            let phase = phase.name.to_string();
+            self.link.tell_clock(PhaseClock { phase, until_durable, returned_ns, sync_ns, uncounted_ns, waits });
+        }
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
             (Ok(done), Ok(())) => Ok((Clocked { returned_ns, durable_ns, returned }, done)),
@@ -223,6 +239,12 @@ impl Stage<'_, '_> {
             (Ok(_), Err(error)) => Err(error.context(format!("syncing phase {}", phase.name))),
             (Err(error), Err(sync)) => bail!("in phase {}: {error:#}; and its sync: {sync:#}", phase.name),
         }
+    }
+
+    /// What the processor of a simulation has waited for so far. Reading it waits for nothing.
+    fn waits(&self) -> String {
+        let shown = || std::fs::read_to_string("/sys/module/simdisk/parameters/waits").unwrap_or_default();
+        if self.link.is_simulated() { shown() } else { String::new() }
     }
 
     /// What the file system still does afterwards belongs to this phase, and is kept out of the next.

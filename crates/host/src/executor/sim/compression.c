@@ -15,6 +15,7 @@
 #include <linux/version.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
+#include "mark.h"
 
 /* Before 5.13 no function of the kernel's puts another scheduler's clock into its patched code. Kernels without KVM lack the notifiers. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 13, 0) && defined(CONFIG_PREEMPT_NOTIFIERS) && defined(CONFIG_KRETPROBES)
@@ -65,6 +66,7 @@ static void go_in(void)
 	unsigned long flags;
 
 	local_irq_save(flags);
+	MARK(MARK_COMPRESSES, 1);
 	since = rdtsc_ordered();
 	is_within = 1;
 	local_irq_restore(flags);
@@ -75,6 +77,7 @@ static void go_out(void)
 	unsigned long flags;
 
 	local_irq_save(flags);
+	MARK(MARK_COMPRESSES, 0);
 	unseen += mul_u64_u32_shr(rdtsc_ordered() - since, unseen_part, 32);
 	is_within = 0;
 	local_irq_restore(flags);

@@ -4,9 +4,10 @@
 
 use super::DEFAULT_DISK;
 use super::archive::Dated;
+use super::explanation::Files;
 use super::processor::Processor;
 use super::qemu::{self, Saved};
-use super::region::{Delivered, Region, SLEEPS, at_once, check_size};
+use super::region::{Delivered, RECORDS, Region, SLEEPS, at_once, check_size};
 use super::saved;
 use crate::executor::vm::{
     Alike, DATA_DISK, Driver, Furnished, Guest, LEAST_MEMORY, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK,
@@ -62,8 +63,6 @@ fn shown(names: &[String], target: &Target) -> Result<String> {
     Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
 }
 
-/// Room for the records of a cell.
-const RECORDS: u64 = 256 << 20;
 /// Seconds of processor that a second of a nanosecond an instruction may take, and a boot.
 const SLOWDOWN: u64 = 20;
 const BOOT_SECONDS: u64 = 300;
@@ -75,10 +74,17 @@ const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 const DRIVER: Driver = Driver {
     name: "simdisk",
     sources: &[
-        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o processors.o\n"),
+        (
+            "Kbuild",
+            "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o processors.o waits.o\n",
+        ),
         ("driver.c", include_str!("simdisk.c")),
         ("compression.c", include_str!("compression.c")),
         ("processors.c", include_str!("processors.c")),
+        ("mark.h", include_str!("mark.h")),
+        ("profile.c", include_str!("profile.c")),
+        ("waits.c", include_str!("waits.c")),
+        ("waits.h", include_str!("waits.h")),
         SOURCES[0],
         SOURCES[1],
         SOURCES[2],
@@ -86,6 +92,7 @@ const DRIVER: Driver = Driver {
         SOURCES[4],
         SOURCES[5],
     ],
+    plugin: "profile.c",
 };
 
 /// The driver in the folder of a kernel of the user's own.
@@ -98,6 +105,8 @@ pub fn driver_sources() -> &'static [(&'static str, &'static str)] {
 
 pub(crate) struct Simulations {
     furnished: Furnished,
+    /// Where cells leave what explains their times.
+    explanations: Option<PathBuf>,
     /// Seconds since 1970 when it was made: what is younger was staged by this run.
     since: u64,
     running: Option<Running>,
@@ -115,6 +124,8 @@ struct Running {
     processor: Processor,
     /// Of the disks under test.
     regions: Vec<Region>,
+    records: Region,
+    explanation: Option<Files>,
     /// The facts of the machine are in the journal.
     is_told: bool,
 }
@@ -133,10 +144,11 @@ impl Ahead {
 }
 
 impl Simulations {
-    pub(crate) fn new(plan: &Plan) -> Simulations {
+    pub(crate) fn new(plan: &Plan, explanations: Option<PathBuf>) -> Simulations {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Simulations {
             furnished: Furnished::new(plan, Some((&DRIVER, DRIVER_FILE))),
+            explanations,
             since,
             running: None,
             coming: VecDeque::new(),
@@ -154,23 +166,16 @@ impl Simulations {
         let targets = targets.collect::<Result<Vec<_>>>()?;
         let (target, words) = targets.first().context("a target without a disk")?.clone();
         let recording = self.recording(cell, &folder, &words)?;
-        let arrival = Arrival {
-            disks: target_disks(names.len()),
-            archive: self.furnished.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
-            tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
-            host: self.furnished.plan.host,
-            recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
-            is_simulated: true,
-        };
-        let mut inside =
-            Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
+        let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
+        let explanation = self.explanations.as_ref().map(|folder| Files::of(folder, &cell.id));
+        let profile = explanation.as_ref().map(|files| files.ask(guest, &records)).transpose()?;
+        let mut inside = self.inside(cell, &request, names.len(), recording.is_some());
         // A kernel that takes one alone is asked for no more.
         if let Job::Cell(cell) = &mut inside.job
             && let Some(asked) = cell.target.machine.0.get_mut(PROCESSORS)
         {
             *asked = processor.processors.into();
         }
-        let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
         let mut regions = vec![root_region(guest, &common)?, asked, records.clone(), target.clone()];
@@ -185,6 +190,7 @@ impl Simulations {
             processor,
             regions,
             recorded,
+            profile,
             saved: None,
             limit_seconds: BOOT_SECONDS + most_seconds(cell.limit_ns, processor),
         };
@@ -198,7 +204,7 @@ impl Simulations {
             // Kept, it would fail the next run as well.
             state.map(std::fs::remove_file);
         })?;
-        let from = Delivered::of(connection.child.id(), emulator, &machine.console, records.file);
+        let from = Delivered::of(connection.child.id(), emulator, &machine.console, records.file.clone());
         let running = Running {
             slot,
             guest: guest.clone(),
@@ -207,11 +213,26 @@ impl Simulations {
             disk: shown(&names, &cell.target)?,
             processor,
             regions: targets.into_iter().map(|(region, _)| region).collect(),
+            records,
+            explanation,
             is_told: false,
         };
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
         let connection = Connection { from: Box::new(from), ..connection };
         Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    /// The request as the agent in the guest gets it.
+    fn inside(&self, cell: &Cell, request: &Request, disks: usize, is_recorded: bool) -> Request {
+        let arrival = Arrival {
+            disks: target_disks(disks),
+            archive: self.furnished.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
+            tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
+            host: self.furnished.plan.host,
+            recording: is_recorded.then(|| in_the_guest(RECORDING_DISK)),
+            is_simulated: true,
+        };
+        Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() }
     }
 
     /// With what the run has staged, and the tree of the cell's work that lies on another disk.
@@ -240,6 +261,7 @@ impl Simulations {
             let others = others.iter().map(blank).collect::<Result<Vec<_>>>()?;
             let machine = qemu::Machine {
                 regions: [vec![root.clone()], others.clone()].concat(),
+                profile: None,
                 saved: Some(Saved { image: file.into(), monitor: folder.join("monitor") }),
                 limit_seconds: BOOT_SECONDS,
                 ..machine.clone()
@@ -460,6 +482,10 @@ impl Machine for Simulations {
         running.guest.add_versions(&mut found.facts);
         if std::mem::replace(&mut running.is_told, true) {
             return;
+        }
+        if let Some(files) = &running.explanation {
+            // What is missing of it is missed by who reads it.
+            let _ = files.take(&running.records);
         }
         found.facts.insert("simulated disk".into(), running.disk.clone());
         found.facts.insert("simulated processor".into(), running.processor.shown());

@@ -5,12 +5,14 @@
 //! tables of numbers with their sources. It must not know what is measured.
 
 mod archive;
+mod explanation;
 mod machine;
 mod processor;
 mod qemu;
 mod region;
 mod saved;
 
+pub use explanation::Explanation;
 pub use machine::driver_sources;
 pub use processor::{COMPRESSION, Calibration, Class, Processor};
 
@@ -27,7 +29,19 @@ pub const NAME: &str = "sim";
 /// Where a target names no disk.
 const DEFAULT_DISK: &str = "nvme";
 
-pub struct Sim;
+pub struct Sim {
+    /// Where each cell leaves what explains its times.
+    explanations: Option<PathBuf>,
+}
+
+pub static SIM: Sim = Sim { explanations: None };
+
+impl Sim {
+    /// The same machines with the same results, which also leave what explains their times in this folder.
+    pub fn explaining(folder: &Path) -> Sim {
+        Sim { explanations: Some(folder.into()) }
+    }
+}
 
 const SETTINGS: &[Setting] = &[
     Setting {
@@ -111,7 +125,7 @@ impl Executor for Sim {
     }
 
     fn machine(&self, plan: &Plan) -> Box<dyn Machine> {
-        Box::new(machine::Simulations::new(plan))
+        Box::new(machine::Simulations::new(plan, self.explanations.clone()))
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

@@ -78,12 +78,29 @@ static int set_next_event(unsigned long count, struct clock_event_device *device
 	return arm((u64)count * TICKS_OF_A_COUNT);
 }
 
+#define IS(number) case number: MARK(MARK_PROCESSORS, number); break;
+#define EIGHT(first) IS(first) IS(first + 1) IS(first + 2) IS(first + 3) IS(first + 4) IS(first + 5) IS(first + 6) IS(first + 7)
+
+/* A mark has its number in itself. */
+static notrace void mark(unsigned int now_working, int now_within)
+{
+	if (now_within)
+		MARK(MARK_COMPRESSES, 1);
+	else
+		MARK(MARK_COMPRESSES, 0);
+	switch (now_working) {
+	EIGHT(1) EIGHT(9) EIGHT(17) EIGHT(25) EIGHT(33) EIGHT(41) EIGHT(49) EIGHT(57)
+	}
+}
+
 /* Interrupts wait. A timer that was set for the old pace would end too late or too early. */
 static notrace void change_pace(unsigned int now_working, int now_within)
 {
-	u64 now = rdtsc_ordered();
+	u64 now;
 	s64 left;
 
+	mark(now_working, now_within);
+	now = rdtsc_ordered();
 	unseen += mul_u64_u32_shr(now - since, unseen_part[is_within][working], 32);
 	unseen_by_scheduler += mul_u64_u32_shr(now - since, unseen_part[is_within][1], 32);
 	since = now;

@@ -39,6 +39,8 @@ pub(crate) struct Machine {
     pub regions: Vec<Region>,
     /// A region whose disk is recorded, and the region that it is recorded in, by their places among all.
     pub recorded: Option<(usize, usize)>,
+    /// A plugin that counts instructions, and the file that it writes when QEMU ends.
+    pub profile: Option<(PathBuf, PathBuf)>,
     /// Set for a machine that is saved, or continues from a saved state; others boot and have no
     /// monitor.
     pub saved: Option<Saved>,
@@ -83,6 +85,10 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         // No device has this disk. The guest stops its machine by saying that it panics.
         add(&["-drive", &format!("if=none,id=state,format=qcow2,file={}", text(image).replace(',', ",,"))]);
         add(&["-device", "pvpanic", "-action", "panic=pause"]);
+    }
+    if let Some((plugin, out)) = &machine.profile {
+        let [plugin, out] = [plugin, out].map(|file| text(file).replace(',', ",,"));
+        add(&["-plugin", &format!("file={plugin},out={out}")]);
     }
     add(&[
         "-machine",
@@ -152,6 +158,7 @@ mod tests {
             processor: Processor { dilation: 2.7, compression: 2.2, processors: 1 },
             regions: vec![region("a"), region("b,c")],
             recorded: Some((1, 0)),
+            profile: Some(("profile.so".into(), "c,d".into())),
             saved: Some(Saved { image: "state".into(), monitor: "a,monitor".into() }),
             limit_seconds: 100,
         };
@@ -195,6 +202,7 @@ mod tests {
         }
         // It stands still until the monitor starts it, and gets no command after that.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:a,,monitor,server=on,wait=on"]);
+        assert_eq!(after("-plugin"), ["file=profile.so,out=c,,d"]);
         assert_eq!(after("-icount"), [CLOCK]);
         assert!(CLOCK.contains("sleep=off") && CLOCK.contains("rr=record,rrfile=/dev/null"));
         assert_eq!((after("-smp"), after("-accel")), (vec!["1"], vec!["tcg,thread=single"]));

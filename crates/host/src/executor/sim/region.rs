@@ -23,6 +23,8 @@ const WORDS_AT: u64 = 512;
 /// Where the disk's first sector is: behind the first page.
 const DATA: u64 = 4096;
 const PAGE: usize = 4096;
+/// Room for the records of a cell, in bytes.
+pub(crate) const RECORDS: u64 = 256 << 20;
 
 /// The first page of a recording: "PICFREC1", little endian.
 const RECORD_MAGIC: u64 = 0x3143455246434950;
@@ -86,6 +88,26 @@ impl Region {
             Ok(Region { file: file.into(), bytes: all })
         };
         make().with_context(|| format!("cannot make {}", file.display()))
+    }
+
+    /// Writes at a place of the disk.
+    pub(crate) fn write_at(&self, bytes: &[u8], at: u64) -> Result<()> {
+        let written = File::options().write(true).open(&self.file).and_then(|file| file.write_all_at(bytes, DATA + at));
+        written.with_context(|| format!("cannot write {}", self.file.display()))
+    }
+
+    /// The text at a place of the disk, up to the first zero.
+    pub(crate) fn text_at(&self, at: u64) -> Result<String> {
+        let file = File::open(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
+        let (mut text, mut piece) = (Vec::new(), vec![0; 1 << 20]);
+        loop {
+            let read = file.read_at(&mut piece, DATA + at + text.len() as u64)?;
+            let end = piece[..read].iter().position(|byte| *byte == 0).unwrap_or(read);
+            text.extend(&piece[..end]);
+            if end == 0 || end < read {
+                return Ok(String::from_utf8_lossy(&text).into_owned());
+            }
+        }
     }
 
     /// A digest of all pages of the disk that are not zero, with their places.

@@ -19,6 +19,7 @@
 #include <linux/genhd.h>
 #endif
 #include "model.h"
+#include "waits.h"
 #include "zbc.h"
 
 #define SINCE(a, b) (LINUX_VERSION_CODE >= KERNEL_VERSION(a, b, 0))
@@ -60,6 +61,8 @@ struct simdisk {
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
 	struct request *requests[SIM_TAGS];
+	/* When each came. */
+	u64 begun[SIM_TAGS];
 	struct hrtimer timer;
 	spinlock_t lock;
 };
@@ -115,6 +118,7 @@ static struct request *taken(struct simdisk *d, unsigned int tag, u64 when)
 		d->entries[tag]->done = when;
 	d->entries[tag] = NULL;
 	d->requests[tag] = NULL;
+	waits_ended(rq, when - d->begun[tag]);
 	return rq;
 }
 
@@ -271,6 +275,7 @@ static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_que
 		entry->submitted = now;
 	d->entries[rq->tag] = entry;
 	d->requests[rq->tag] = rq;
+	d->begun[rq->tag] = now;
 	sim_submit(d->model, rq->tag, operation, forced, blk_rq_pos(rq), blk_rq_sectors(rq), now);
 	note_landings(d);
 	rq = NULL;
@@ -695,6 +700,7 @@ static int __init simdisk_init(void)
 	BUILD_BUG_ON(sizeof(struct header) > PAGE_SIZE);
 	if (error)
 		return error;
+	waits_begin();
 	major = register_blkdev(0, "simdisk");
 	return major < 0 ? major : 0;
 }

@@ -21,7 +21,7 @@ mod saved;
 mod second_boot;
 
 pub(super) use boot::{emulator, end, explained, is_killed};
-pub(super) use build::Driver;
+pub(super) use build::{Driver, plugin_of};
 pub use build::{Guest, RELEASES, Recipe, all, enter, find_or_build, folder, remove};
 pub(super) use console::Tail;
 pub(super) use furnished::{Furnished, LEAST_MEMORY};
@@ -32,7 +32,8 @@ pub(super) use machine::in_the_guest;
 pub(super) use monitor::Monitor;
 pub(super) use names::{
     CLOCK_WORD, COMPRESSION_WORD, DATA_DISK, OTHER_DISK, PROCESSORS_WORD, RECORDING_DISK, RECORDS_DISK, REGIONS_WORD,
-    REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, target_disk as nth_target_disk,
+    REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, SYMBOLS_ASKED, SYMBOLS_ASKED_AT,
+    target_disk as nth_target_disk,
 };
 pub(super) use qemu::{common, text};
 pub use recipes::recipes;

@@ -16,6 +16,10 @@ pub(crate) const TARGET_DISK: &str = "pickfs-target";
 /// Disks of a simulation: the request for the agent, and the place for its records.
 pub(crate) const REQUEST_DISK: &str = "pickfs-request";
 pub(crate) const RECORDS_DISK: &str = "pickfs-records";
+/// What asks for the kernel's symbols. They come into the second half of the records' disk.
+pub(crate) const SYMBOLS_ASKED: &[u8; 16] = b"pickfs symbols?\n";
+/// Where it is asked, in bytes before the end of that disk.
+pub(crate) const SYMBOLS_ASKED_AT: u64 = 4096;
 /// What the disk under test was given, and when.
 pub(crate) const RECORDING_DISK: &str = "pickfs-recording";
 pub(crate) const MOST_DISKS: usize = 16;

@@ -13,6 +13,13 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Driver<'a> {
     pub name: &'a str,
     pub sources: &'a [(&'a str, &'a str)],
+    /// One of the sources, of a plugin of QEMU's that is compiled beside the module.
+    pub plugin: &'a str,
+}
+
+/// Where the plugin lies that was compiled with a module.
+pub(crate) fn plugin_of(module: &Path) -> PathBuf {
+    module.with_extension("so")
 }
 
 impl Driver<'_> {
@@ -63,14 +70,24 @@ impl Driver<'_> {
         }
         say(&format!("compiling {} for kernel {kernel}", self.name));
         let (headers, source) = (format!("/usr/src/{headers}"), format!("M=/usr/src/{}", self.name));
-        let words = inside(&root, namespaces, &["make", "-C", &headers, &source, "modules"])?;
         let log = desk.join("log");
         let told = format!("compiling {}", self.name);
-        let ran = Watched { told: &told, log: &log, other_log: &log }.run(&words, say);
-        ran.map_err(|error| if error.is::<Interrupted>() { error } else { error.context(last_words(&log)) })?;
-        let partial = kept.with_extension("ko.partial");
-        let module = folder.join(format!("{}.ko", self.name));
-        std::fs::copy(&module, &partial).with_context(|| format!("no module {}", module.display()))?;
-        std::fs::rename(&partial, kept).with_context(|| format!("cannot name {}", kept.display()))
+        let run = |words: &[&str], say: &mut dyn FnMut(&str)| {
+            let ran = Watched { told: &told, log: &log, other_log: &log }.run(&inside(&root, namespaces, words)?, say);
+            ran.map_err(|error| if error.is::<Interrupted>() { error } else { error.context(last_words(&log)) })
+        };
+        run(&["make", "-C", &headers, &source, "modules"], say)?;
+        let at = |name: &str| format!("/usr/src/{}/{name}", self.name);
+        let (source, plugin) = (at(self.plugin), at("plugin.so"));
+        run(&["gcc", "-O2", "-fPIC", "-shared", "-o", &plugin, &source], say)?;
+        // The module last: where it is, the plugin is.
+        keep(&folder.join("plugin.so"), &plugin_of(kept))?;
+        keep(&folder.join(format!("{}.ko", self.name)), kept)
     }
+}
+
+fn keep(made: &Path, kept: &Path) -> Result<()> {
+    let partial = PathBuf::from(format!("{}.partial", kept.display()));
+    std::fs::copy(made, &partial).with_context(|| format!("nothing has made {}", made.display()))?;
+    std::fs::rename(&partial, kept).with_context(|| format!("cannot name {}", kept.display()))
 }

@@ -14,7 +14,7 @@ mod watched;
 
 pub use cache::{Guest, all, find_or_build, folder, remove};
 pub use compile::enter;
-pub(crate) use driver::Driver;
+pub(crate) use driver::{Driver, plugin_of};
 pub(crate) use initramfs::Initramfs;
 pub use recipe::{RELEASES, Recipe};
 

@@ -4,13 +4,15 @@
 
 use super::{agent_command, word};
 use crate::executor::vm::names::{
-    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, PROCESSORS_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, how,
+    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, PROCESSORS_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, SYMBOLS_ASKED,
+    SYMBOLS_ASKED_AT, how,
 };
 use anyhow::{Context, Result, ensure};
 use pickfs_core::protocol::{Answer, Job, Request, Say};
 use pickfs_system::sys::file;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -173,10 +175,26 @@ fn answer(line: &[u8], to: &mut ChildStdin) -> Result<()> {
 }
 
 fn deliver(records: &[u8]) -> Result<()> {
-    let mut disk =
-        File::options().write(true).open(Path::new(BY_SERIAL).join(RECORDS_DISK)).context("no records' disk")?;
+    let mut disk = File::options()
+        .read(true)
+        .write(true)
+        .open(Path::new(BY_SERIAL).join(RECORDS_DISK))
+        .context("no records' disk")?;
     let room = std::io::Seek::seek(&mut disk, std::io::SeekFrom::End(0))?;
     ensure!((records.len() as u64) < room, "{} bytes of records have no room", records.len());
     std::io::Seek::rewind(&mut disk)?;
-    disk.write_all(records).and_then(|()| disk.sync_all()).context("cannot write the records")
+    disk.write_all(records).and_then(|()| disk.sync_all()).context("cannot write the records")?;
+    deliver_symbols(&disk, room)
+}
+
+/// The kernel's symbols and modules with their addresses, where the last page of the disk asks for them. All that is measured is over.
+fn deliver_symbols(disk: &File, room: u64) -> Result<()> {
+    let mut asked = [0; SYMBOLS_ASKED.len()];
+    disk.read_exact_at(&mut asked, room - SYMBOLS_ASKED_AT).context("cannot read the records' disk")?;
+    if asked != *SYMBOLS_ASKED {
+        return Ok(());
+    }
+    let read = |file: &str| std::fs::read(file).with_context(|| format!("cannot read {file}"));
+    let symbols = [read("/proc/kallsyms")?, read("/proc/modules")?].concat();
+    disk.write_all_at(&symbols, room / 2).and_then(|()| disk.sync_all()).context("cannot write the kernel's symbols")
 }

@@ -1,0 +1,176 @@
+//! Instructions by function: what a plugin of QEMU's has counted by address (`profile.c` of the executor `sim`), with the symbols of
+//! the guest's kernel.
+
+use super::table::{OTHER, PROGRAM, owner};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Addresses above are the kernel's.
+const KERNEL: u64 = 1 << 47;
+
+/// The kernel's functions by address.
+pub(crate) struct Symbols<'t>(Vec<(u64, &'t str, &'t str)>);
+
+impl<'t> Symbols<'t> {
+    /// Of lines like those of /proc/kallsyms, "ffffffffc0a01000 t ext4_find_entry\t[ext4]", and of /proc/modules,
+    /// "ext4 983040 1 - Live 0xffffffffc0a00000". What a module had only while it was loaded may have made room for another one.
+    pub(crate) fn parse(text: &'t str) -> Result<Symbols<'t>> {
+        let modules: BTreeMap<&str, Range<u64>> = text.lines().filter_map(module).collect();
+        let mut all = Vec::new();
+        for line in text.lines().filter(|line| module(line).is_none()) {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+            if !["t", "T", "w", "W"].contains(&kind) {
+                continue;
+            }
+            let address = u64::from_str_radix(address, 16).with_context(|| format!("`{line}` is no symbol"))?;
+            let module = words.next().and_then(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or_default();
+            if modules.get(module).is_none_or(|range| range.contains(&address)) {
+                all.push((address, name, module));
+            }
+        }
+        all.sort_unstable();
+        ensure!(
+            all.iter().any(|(address, ..)| *address >= KERNEL),
+            "the guest's kernel has shown no addresses of its symbols"
+        );
+        Ok(Symbols(all))
+    }
+
+    /// Name and module of the function at an address.
+    fn find(&self, address: u64) -> Option<(&'t str, &'t str)> {
+        let behind = self.0.partition_point(|(begin, ..)| *begin <= address);
+        let (_, name, module) = self.0.get(behind.checked_sub(1)?)?;
+        Some((name, module))
+    }
+}
+
+/// Name and addresses, of a line of /proc/modules.
+fn module(line: &str) -> Option<(&str, Range<u64>)> {
+    let [name, bytes, _, _, _, address, ..] = line.split_ascii_whitespace().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let begin = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
+    Some((name, begin..begin + bytes.parse::<u64>().ok()?))
+}
+
+/// How many instructions a nanosecond of the guest's clock has.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub dilation: f64,
+    /// How many times more it has while the kernel compresses.
+    pub compression: f64,
+}
+
+/// Which stretch of a phase: while the work went on, or while it was synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stretch {
+    Work,
+    Sync,
+}
+
+/// By function, and its owner: instructions, and nanoseconds of the guest's clock.
+pub(crate) type Functions<'t> = BTreeMap<(&'static str, &'t str), (u64, f64)>;
+
+/// What the processor did in a stretch.
+#[derive(Debug, Default)]
+pub(crate) struct Executed<'t> {
+    pub functions: Functions<'t>,
+    /// Nanoseconds that are counted above and were, for the disk's driver, part of its sleep.
+    pub asleep_ns: f64,
+}
+
+/// What `profile.c` has written, by the number of a clock from 0, and its stretch.
+pub(crate) fn parse<'t>(
+    profile: &str,
+    symbols: &Symbols<'t>,
+    pace: Pace,
+) -> Result<BTreeMap<(usize, Stretch), Executed<'t>>> {
+    let mut all: BTreeMap<(usize, Stretch), Executed> = BTreeMap::new();
+    let mut current = None;
+    for line in profile.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let wrong = || format!("`{line}` is no line of a profile");
+        let number = |word: &str| word.parse::<u64>().with_context(wrong);
+        match words[..] {
+            ["clock", clock, stretch, compresses, processors, asleep] => {
+                let clock = number(clock)?.checked_sub(1).with_context(wrong)? as usize;
+                let stretch = if number(stretch)? == 1 { Stretch::Work } else { Stretch::Sync };
+                let times = if number(compresses)? == 1 { pace.compression } else { 1.0 };
+                let rate = pace.dilation * times * number(processors)?.max(1) as f64;
+                let executed = all.entry((clock, stretch)).or_default();
+                executed.asleep_ns += number(asleep)? as f64 / rate;
+                current = Some((executed, rate));
+            }
+            ["end"] => return Ok(all),
+            [address, count] => {
+                let (executed, rate) = current.as_mut().with_context(wrong)?;
+                let address = u64::from_str_radix(address, 16).with_context(wrong)?;
+                let count = number(count)?;
+                let (owner, function) = named(address, symbols);
+                let of = executed.functions.entry((owner, function)).or_default();
+                *of = (of.0 + count, of.1 + count as f64 / *rate);
+            }
+            _ => bail!(wrong()),
+        }
+    }
+    bail!("the profile has no end: QEMU was ended before it could write it")
+}
+
+fn named<'t>(address: u64, symbols: &Symbols<'t>) -> (&'static str, &'t str) {
+    match address {
+        0 => (OTHER, "blocks beyond those that are counted apart"),
+        1..KERNEL => (PROGRAM, "user space"),
+        _ => symbols.find(address).map_or((OTHER, "unknown"), |(name, module)| (owner(name, module), name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYMBOLS: &str = "ffffffff81000000 T _stext\nffffffff81000100 t filemap_read\nffffffff81000200 D a_datum\n\
+                           ffffffffc0001000 t ext4_find_entry\t[ext4]\nffffffffc0002000 t zstd_flush_stream\t[zstd_compress]\n\
+                           ffffffffc0001800 t btrfs_init_cachep\t[btrfs]\next4 4096 1 - Live 0xffffffffc0001000\n\
+                           btrfs 8192 0 - Live 0xffffffffc0100000 (E)\n";
+
+    #[test]
+    fn instructions_weigh_by_the_pace_at_which_they_ran() {
+        let symbols = Symbols::parse(SYMBOLS).expect("symbols");
+        let profile = "clock 1 1 0 1 20\nffffffff81000150 200\nffffffff81000250 50\nffffffffc0001fff 100\n5555000 40\n\
+                       clock 1 1 1 1 0\nffffffffc0002004 600\nclock 1 2 0 4 0\nffffffff81000100 80\nclock 3 1 0 1 0\n0 7\nend\n";
+        let pace = Pace { dilation: 2.0, compression: 3.0 };
+        let found = parse(profile, &symbols, pace).expect("a profile");
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&(0, Stretch::Work), &(0, Stretch::Sync), &(2, Stretch::Work)]);
+        let work = &found[&(0, Stretch::Work)];
+        assert_eq!(work.asleep_ns, 10.0);
+        let of =
+            |name: &str| work.functions.iter().find(|((_, function), _)| *function == name).map(|(_, value)| *value);
+        // What lies behind a datum is still of the function before it.
+        assert_eq!(of("filemap_read"), Some((250, 125.0)));
+        assert_eq!(of("ext4_find_entry"), Some((100, 50.0)));
+        assert_eq!(of("user space"), Some((40, 20.0)));
+        assert_eq!(of("zstd_flush_stream"), Some((600, 100.0)));
+        let sync = &found[&(0, Stretch::Sync)].functions;
+        assert_eq!(sync.values().collect::<Vec<_>>(), [&(80, 10.0)]);
+        assert_eq!(found[&(2, Stretch::Work)].functions.keys().next().map(|(owner, _)| *owner), Some(OTHER));
+    }
+
+    #[test]
+    fn half_a_profile_is_none() {
+        let symbols = Symbols::parse(SYMBOLS).expect("symbols");
+        let pace = Pace { dilation: 1.0, compression: 1.0 };
+        for (text, says) in [
+            ("clock 1 1 0 1 0\nffffffff81000100 1\n", "QEMU was ended before it could write it"),
+            ("ffffffff81000100 1\nend\n", "is no line of a profile"),
+            ("clock 1 1 0 1 0\nx y z\nend\n", "`x y z` is no line of a profile"),
+            ("clock 0 1 0 1 0\nend\n", "is no line of a profile"),
+        ] {
+            let error = format!("{:#}", parse(text, &symbols, pace).expect_err("wrong"));
+            assert!(error.contains(says), "{error}");
+        }
+        // As users without rights see it.
+        assert!(Symbols::parse("0000000000000000 T _stext\n").is_err());
+    }
+}

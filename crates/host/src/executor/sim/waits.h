@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+#ifndef PICFS_WAITS_H
+#define PICFS_WAITS_H
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+
+void waits_begin(void);
+/* A request has ended, `took` nanoseconds after it came; interrupts are off. */
+void waits_ended(struct request *rq, u64 took);
+
+#endif

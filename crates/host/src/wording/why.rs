@@ -1,0 +1,187 @@
+//! Why two targets take different times, in a sentence and a table.
+
+use super::text::{listed, percent};
+use crate::analysis::owners::{Cause, Difference, State};
+use pickfs_system::units::show_duration;
+
+/// "Why btrfs takes 58 % longer than ext4 (write): 41 % is processor time in checksums and compression, 12 % waits for metadata reads (2.1
+/// times as many), 5 % other." What works against the difference has a minus. A difference below the threshold has no causes.
+pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f64) -> String {
+    if found.share.abs() < threshold {
+        return format!(
+            "{}: {target} and {reference} differ by {}, which is below the {} that matter: no cause is named.",
+            found.phase,
+            percent(found.share.abs()),
+            percent(threshold)
+        );
+    }
+    let way = if found.share > 0.0 { "longer" } else { "less" };
+    let towards = found.share.signum();
+    let named: Vec<&Cause> = found.named().collect();
+    let (busy, idle): (Vec<&Cause>, Vec<&Cause>) = named.iter().partition(|cause| cause.state == State::Busy);
+    let mut pieces: Vec<(f64, String)> = idle.iter().map(|cause| (cause.share, waits(cause))).collect();
+    let (towards_it, against_it): (Vec<&Cause>, Vec<&Cause>) =
+        busy.iter().partition(|cause| cause.share * towards > 0.0);
+    for busy in [towards_it, against_it].iter().filter(|busy| !busy.is_empty()) {
+        let owners: Vec<String> = busy.iter().map(|cause| cause.owner.clone()).collect();
+        let share = busy.iter().map(|cause| cause.share).sum();
+        pieces.push((share, format!("is processor time in {}", listed(&owners))));
+    }
+    // What works against the difference last.
+    pieces.sort_by(|one, other| (other.0 * towards).total_cmp(&(one.0 * towards)));
+    let digits = if found.share.abs() < 0.0995 { 1e3 } else { 1e2 };
+    let rounded = |share: f64| (share * towards * digits).round() / digits;
+    let other = rounded(found.share) - pieces.iter().map(|(share, _)| rounded(*share)).sum::<f64>();
+    let mut words: Vec<String> =
+        pieces.iter().map(|(share, what)| format!("{} {what}", percent(rounded(*share)))).collect();
+    words.push(format!("{} other", percent((other * digits).round() / digits + 0.0)));
+    let longer = percent(rounded(found.share));
+    format!("Why {target} takes {longer} {way} than {reference} ({}): {}.", found.phase, words.join(", "))
+}
+
+/// "waits for metadata reads (2.1 times as many)".
+fn waits(cause: &Cause) -> String {
+    let (now, before) = (cause.target.requests as f64, cause.reference.requests as f64);
+    let ratio = now / before;
+    let more = match ratio {
+        _ if now == 0.0 && before == 0.0 => String::new(),
+        _ if before == 0.0 => format!(" ({now:.0} of them, against none)"),
+        _ if now == 0.0 => format!(" (none, against {before:.0})"),
+        ratio if (0.95..1.05).contains(&ratio) => " (as many)".into(),
+        ratio => format!(" ({ratio:.1} times as many)"),
+    };
+    format!("waits for {}{more}", cause.owner)
+}
+
+/// What a table calls an owner's time.
+fn label(cause: &Cause) -> String {
+    match cause.state {
+        State::Busy => cause.owner.clone(),
+        State::Idle => format!("waiting for {}", cause.owner),
+    }
+}
+
+/// Rows that are shown each by itself make at least this share of the reference's time, or of a difference in it.
+const SHOWN: f64 = 0.005;
+
+/// A row an owner, the largest difference first, ending in a sum that is that of the rows.
+pub fn table(found: &Difference, target: &str, reference: &str) -> Vec<String> {
+    let row = |what: &str, share: f64, [one, other]: [f64; 2], requests: String| {
+        let [one, other] = [one, other].map(show_duration);
+        format!("{what:<46}{:>9}{one:>11}{other:>11}  {requests}", signed(share)).trim_end().to_string()
+    };
+    let requests = |cause: &Cause| match (cause.target.requests, cause.reference.requests) {
+        (0, 0) => String::new(),
+        (one, other) => format!("{one}, {other} requests"),
+    };
+    let is_shown = |cause: &&Cause| {
+        cause.share.abs() >= SHOWN || cause.target.ns.max(cause.reference.ns) >= SHOWN * found.reference_ns
+    };
+    let (shown, small): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(is_shown);
+    let mut lines = vec![format!("{:<46}{:>9}{:>11}{:>11}", found.phase, "share", cut(target), cut(reference))];
+    lines.extend(
+        shown
+            .iter()
+            .map(|cause| row(&label(cause), cause.share, [cause.target.ns, cause.reference.ns], requests(cause))),
+    );
+    let sum = |of: fn(&Cause) -> f64| small.iter().map(|cause| of(cause)).sum::<f64>();
+    if !small.is_empty() {
+        let times = [sum(|cause| cause.target.ns), sum(|cause| cause.reference.ns)];
+        lines.push(row(&format!("{} smaller ones", small.len()), sum(|cause| cause.share), times, String::new()));
+    }
+    let rest = [found.target_rest_ns, found.reference_rest_ns];
+    lines.push(row("not accounted for", found.rest_share, rest, String::new()));
+    lines.push(row("all", found.share, [found.target_ns, found.reference_ns], String::new()));
+    lines
+}
+
+fn cut(name: &str) -> String {
+    name.chars().take(10).collect()
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0 + 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::owners::{Breakdown, Spent, between};
+
+    /// Nanoseconds, and requests.
+    type Row = (State, &'static str, f64, u64);
+
+    fn breakdown(time_ns: f64, owners: &[Row]) -> Breakdown {
+        let spent = |ns: f64, requests: u64| Spent { ns, requests, ..Spent::default() };
+        let owners: std::collections::BTreeMap<_, _> = owners
+            .iter()
+            .map(|(state, owner, ns, requests)| ((*state, owner.to_string()), spent(*ns, *requests)))
+            .collect();
+        let known: f64 = owners.values().map(|spent| spent.ns).sum();
+        Breakdown { phase: "write".into(), time_ns, owners, rest_ns: time_ns - known, ..Breakdown::default() }
+    }
+
+    #[test]
+    fn a_sentence_has_numbers_that_sum() {
+        use State::{Busy, Idle};
+        let reference = breakdown(100.0, &[(Busy, "VFS", 60.0, 0), (Idle, "metadata reads", 40.0, 10)]);
+        let rows: &[(f64, &[Row], &str)] = &[
+            (
+                158.0,
+                &[
+                    (Busy, "checksums", 25.0, 0),
+                    (Busy, "compression", 16.0, 0),
+                    (Busy, "VFS", 64.0, 0),
+                    (Idle, "metadata reads", 52.0, 21),
+                ],
+                "Why btrfs takes 58 % longer than ext4 (write): 41 % is processor time in checksums and compression, 12 % waits for \
+                 metadata reads (2.1 times as many), 5 % other.",
+            ),
+            (
+                60.0,
+                &[(Busy, "VFS", 60.0, 0)],
+                "Why btrfs takes 40 % less than ext4 (write): 40 % waits for metadata reads (none, against 10), 0 % other.",
+            ),
+            (
+                101.0,
+                &[(Busy, "VFS", 61.0, 0), (Idle, "metadata reads", 40.0, 10)],
+                "write: btrfs and ext4 differ by 1 %, which is below the 3 % that matter: no cause is named.",
+            ),
+            (
+                120.0,
+                &[(Busy, "VFS", 50.0, 0), (Busy, "checksums", 70.0, 0)],
+                "Why btrfs takes 20 % longer than ext4 (write): 70 % is processor time in checksums, -10 % is processor time in VFS, \
+                 -40 % waits for metadata reads (none, against 10), 0 % other.",
+            ),
+            (
+                150.0,
+                &[(Busy, "VFS", 60.0, 0), (Idle, "metadata reads", 40.0, 10), (Idle, "flushes", 50.0, 7)],
+                "Why btrfs takes 50 % longer than ext4 (write): 50 % waits for flushes (7 of them, against none), 0 % other.",
+            ),
+        ];
+        for (time, owners, wanted) in rows {
+            let found = between(&breakdown(*time, owners), &reference).expect("a difference");
+            assert_eq!(sentence(&found, "btrfs", "ext4", 0.03), *wanted);
+        }
+    }
+
+    #[test]
+    fn a_table_ends_in_the_rest_and_the_sum() {
+        let reference = breakdown(1e6, &[(State::Busy, "VFS", 9.9e5, 0), (State::Busy, "timers", 1e3, 0)]);
+        let target = breakdown(2e6, &[(State::Busy, "VFS", 1.0e6, 0), (State::Idle, "reads", 9.5e5, 3)]);
+        let lines = table(&between(&target, &reference).expect("a difference"), "btrfs", "ext4");
+        let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = lines.iter().map(|line| words(line)).collect();
+        assert_eq!(
+            lines,
+            [
+                "write share btrfs ext4",
+                "waiting for reads +95.0 % 950 µs 0.00 µs 3, 0 requests",
+                "VFS +1.0 % 1.00 ms 990 µs",
+                "1 smaller ones -0.1 % 0.00 µs 1.00 µs",
+                "not accounted for +4.1 % 50.0 µs 9.00 µs",
+                "all +100.0 % 2.00 ms 1.00 ms"
+            ]
+        );
+    }
+}
