@@ -24,6 +24,7 @@ mod system;
 pub mod trace;
 mod trees;
 
+use crate::stack::take_down::TakeDown;
 use crate::stack::{Argv, Place, argv};
 use crate::stage::{Phase, Stage, TimedUntil};
 use anyhow::Result;
@@ -230,10 +231,9 @@ pub trait Workload: Sync {
         None
     }
 
-    /// Files below `root`, the folder that it works in, where PostgreSQL servers note the segments of System V shared
-    /// memory that they leave when they are killed: removed when all of its programs have ended.
-    fn segment_notes(&self, _root: &Path) -> Vec<PathBuf> {
-        Vec::new()
+    /// How what its programs leave when they are killed is taken down, when all of them have ended.
+    fn take_down(&self) -> Option<&'static TakeDown> {
+        None
     }
 
     /// Bytes of room for a recording of all that the target's disk is given, where the work needs one
@@ -259,6 +259,11 @@ pub struct OtherDisk {
     pub tree: PathBuf,
     /// Where the disk's image goes: the run's folder in memory, or another that carries the run's name.
     pub folder: PathBuf,
+}
+
+/// Those of all workloads.
+pub(crate) fn take_downs() -> Vec<&'static TakeDown> {
+    ALL.iter().filter_map(|workload| workload.take_down()).collect()
 }
 
 /// Those for users, without the ones that test pickfs itself.

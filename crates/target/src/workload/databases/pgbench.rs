@@ -8,6 +8,7 @@
 use super::clients::{name_of, to_clients};
 use super::postgres::{self, Cluster, NAME, OURS};
 use crate::stack::Argv;
+use crate::stack::take_down::TakeDown;
 use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Latencies, Stage, Timed};
 use crate::workload::settings::{Count, Counts, Duration, Texts, settings};
@@ -17,7 +18,7 @@ use pickfs_core::journal::FlagKind;
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::need::Need;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) struct Pgbench;
 
@@ -88,8 +89,8 @@ impl Workload for Pgbench {
         all.into_iter().flatten().chain(to_server).collect()
     }
 
-    fn segment_notes(&self, root: &Path) -> Vec<PathBuf> {
-        vec![postgres::segment_note(root)]
+    fn take_down(&self) -> Option<&'static TakeDown> {
+        Some(&postgres::SEGMENT)
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
