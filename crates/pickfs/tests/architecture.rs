@@ -37,6 +37,23 @@ const NINE_IN_TEN_FUNCTIONS: usize = 40;
 
 const LONGEST_FILE: usize = 600;
 
+/// Databases that a workload plays with; file systems and layers are in lists of their own.
+const DATABASES: &[&str] = &["duckdb", "mariadb", "pgbench", "postgres", "sqlite", "sysbench"];
+
+/// Where the name of a file system, a layer or a database stands outside its own file, and why it may.
+const NAMED_ELSEWHERE: &[(&str, &str)] = &[
+    ("core/src/journal/anonymous/", "how names of devices begin"),
+    ("core/src/plan/args.rs", "what is compared where a user names nothing"),
+    ("host/src/executor/vm/", "what a guest is started from, and its own folders in memory"),
+    ("pickfs/src/cli/sim.rs", "what the host's processor is measured with"),
+    ("target/src/agent/other_disk.rs", "the disk that brings a tree into a guest, which is not measured"),
+    ("target/src/probe/compression.rs", "a probe reads what the driver of one file system shows, and of no other"),
+    ("target/src/stack/backing/memory.rs", "a backing that is a tmpfs"),
+    ("target/src/stack/safety.rs", "what lsblk calls a device that another program has made"),
+    ("trace/src/shipped.rs", "a recording is named by the program that was recorded"),
+    ("trees/src/profile/kinds.rs", "how names of files end"),
+];
+
 // ---------------------------------------------------------------- the rules as tests
 
 #[test]
@@ -101,6 +118,15 @@ fn files_are_short() {
 #[test]
 fn no_shell_between_us_and_a_program() {
     pass(CODE.shells());
+}
+
+/// What is special of a plug-in is a field or a function of it, so that the next one is one file.
+#[test]
+fn plugins_are_named_in_their_own_files_alone() {
+    let filesystems = pickfs_target::stack::fs::ALL.iter().map(|fs| fs.name);
+    let layers = pickfs_target::stack::layer::ALL.iter().map(|layer| layer.name);
+    let names: Vec<&str> = filesystems.chain(layers).chain(DATABASES.iter().copied()).collect();
+    pass(CODE.foreign_names(&names, NAMED_ELSEWHERE));
 }
 
 #[test]
@@ -493,6 +519,30 @@ impl Code {
         }
         offences
     }
+
+    /// Strings that are the name of a plug-in and stand neither in its own file nor in that of one of its kin, but for
+    /// excused places; and excuses that nothing needs.
+    fn foreign_names(&self, names: &[&str], excused: &[(&str, &str)]) -> Vec<Offence> {
+        let is_own = |source: &Source| {
+            let file = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs").replace('_', "-");
+            let of_tests = ["tests", "example", "attacks"].contains(&&*file) || source.path.contains("/tests/");
+            of_tests || source.path.contains("test-support") || names.contains(&&*file)
+        };
+        let excuse = |path: &str| excused.iter().position(|(place, _)| path.starts_with(&format!("crates/{place}")));
+        let (mut offences, mut used) = (Vec::new(), BTreeSet::new());
+        for source in self.sources.iter().filter(|source| !is_own(source)) {
+            for (line, text) in source.strings.iter().flatten().filter(|(_, text)| names.contains(&&**text)) {
+                let remedy = "make it a field or a function of the plug-in, or excuse it in NAMED_ELSEWHERE";
+                match excuse(&source.path) {
+                    Some(row) => drop(used.insert(row)),
+                    None => offences.push(offence(&source.path, *line, format!("names `{text}`"), remedy)),
+                }
+            }
+        }
+        let idle = excused.iter().enumerate().filter(|(row, _)| !used.contains(row));
+        offences.extend(idle.map(|(_, (place, _))| offence(place, 1, "names no plug-in", "delete its excuse")));
+        offences
+    }
 }
 
 /// Crates that depend on others than they may, or that no row names, and manifests without the lints of the workspace.
@@ -764,6 +814,22 @@ fn shells_are_refused() {
     for (text, wanted) in cases {
         let found: Vec<usize> = planted(&[("a.rs", text)]).shells().iter().map(|offence| offence.line).collect();
         assert_eq!(found, *wanted, "{text}");
+    }
+}
+
+#[test]
+fn names_of_plugins_in_files_of_others_are_refused() {
+    let own = ("stack/zip_fs.rs", "const A: &str = \"zip-fs\";");
+    let excuse = [("x/src/far/", "a reason")];
+    for (text, excuse, wanted) in [
+        ("fn f() {\nlet a = fs == \"zip-fs\"; }", &[][..], 1),
+        ("fn f() { match fs { \"zip-fs\" => 1, _ => 2 } }", &excuse, 0),
+        ("fn f() { g(\"no zip-fs here\"); } // \"zip-fs\"", &[], 0),
+        ("fn f() {}", &excuse, 1),
+        ("#[cfg(test)] mod tests { const A: &str = \"zip-fs\"; }", &[], 0),
+    ] {
+        let found = planted(&[own, ("far/a.rs", text)]).foreign_names(&["zip-fs"], excuse);
+        assert_eq!(found.len(), wanted, "{text}");
     }
 }
 

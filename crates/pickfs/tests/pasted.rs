@@ -126,14 +126,16 @@ fn check(driver: &Filesystem, target: &Target) {
         (
             spec.mkfs.clone(),
             spec.mount.clone(),
-            (driver.mkfs)(&spec),
-            driver.in_place.and_then(|in_place| in_place(&spec)),
+            driver.mkfs(&spec).expect("a program"),
+            driver.making.in_place.and_then(|in_place| in_place(&spec)),
         )
     };
     let (mkfs, mount, made, in_place) = spec_of(&measured, target);
     let advice = advice::of_target(target, &mkfs, &mount).unwrap_or_else(|| panic!("{named}: no advice"));
     let is_asked = |bench: &Bench, from: &str| {
-        let wrong = (driver.mount_mismatches)(&mount, &bench.options(), &bench.facts(driver));
+        let (device, folder) = (PathBuf::from(&bench.0.device), bench.0.mount_point());
+        let spec = FsSpec::new(driver, target, &device, &folder);
+        let wrong = driver.mismatches(&spec, &bench.options(), &bench.facts(driver));
         assert!(wrong.is_empty(), "{named} {from}: {wrong:?}");
     };
     // As it is measured.
@@ -193,14 +195,14 @@ const OTHERS: &[(&str, &str, &str)] = &[
 fn lines_of_a_report_give_what_was_measured() {
     let mut pasted = 0;
     for driver in fs::ALL {
-        let is_made = driver.image.is_none() && !driver.mkfs_mounts && !driver.volatile;
+        let is_made = driver.making.image.is_none() && !driver.making.mounts && !driver.volatile;
         if let (true, Some(why)) = (is_made, unable(&[driver.name])) {
             println!("{} is not made here: {why}", driver.name);
         }
         if !is_made || unable(&[driver.name]).is_some() {
             continue;
         }
-        let fits = |variant: &&Variant| variant.least_devices == 1 && !variant.zoned;
+        let fits = |variant: &&Variant| variant.least_devices == 1 && variant.zoned.is_none();
         let variants = driver.variants.iter().filter(fits).map(|variant| target(driver, variant.name, "", ""));
         let others = OTHERS.iter().filter(|(name, ..)| *name == driver.name);
         let others = others.map(|(_, mkfs, mount)| target(driver, "", mkfs, mount));

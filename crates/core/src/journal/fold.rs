@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn lines_that_may_have_been_steps_are_named() {
-        let unknown = r#"{"step":{"scope":"run","number":1,"says":"s","undo":{"shell":"id"}}}"#;
+        let unknown = r#"{"step":{"scope":"run","number":1,"says":"s","undo":{"shell":["id"]}}}"#;
         let weather = r#"{"weather":{"rain":true}}"#;
         let found = folded(&[BEGIN, unknown, weather, "damage", END, r#"{"step":{"sco"#].join("\n"));
         assert_eq!((found.unreadable, found.lost_steps), (4, vec![2, 4]));

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_may_have_been_a_step_is_told_from_what_cannot() {
-        let unknown = r#"{"step":{"scope":"run","number":1,"says":"s","undo":{"shell":"id"}}}"#;
+        let unknown = r#"{"step":{"scope":"run","number":1,"says":"s","undo":{"shell":["id"]}}}"#;
         for (text, may_be) in [
             (unknown, true),
             ("{\"step\":{\"sco\0\0\0", true),

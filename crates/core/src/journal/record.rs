@@ -179,20 +179,13 @@ pub enum Undo {
     },
     /// Kill every process of the run whose environment holds this `NAME=value`.
     KillMarked(String),
-    /// Export a ZFS pool with the given `zpool`.
-    ExportPool(String),
-    /// Remove the segment of System V shared memory that a PostgreSQL server which was killed has noted in this file.
-    RemoveSegment(PathBuf),
     /// Remove the disk in compressed memory whose number is in this file.
     RemoveZram(PathBuf),
     /// Remove the device mapper's mapping of that name.
     RemoveMapping(String),
-    /// Remove the LVM volume group of that name with all its volumes.
-    RemoveGroup(String),
-    /// Stop an md array, and forget on its members that they were some of it.
-    StopArray(Array),
-    /// Stop a cache set of bcache, and forget on its members that they were some of it.
-    StopCache(CacheSet),
+    /// Take down what one plug-in alone knows how to, by that plug-in's word for it.
+    #[serde(untagged)]
+    TakeDown(BTreeMap<String, Made>),
 }
 
 /// A setting of the kernel, and its value.
@@ -202,24 +195,33 @@ pub struct Knob {
     pub value: String,
 }
 
-/// A cache of bcache with what it caches.
+/// What a plug-in has made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CacheSet {
-    /// Begins with [`CacheSet::PREFIX`].
-    pub uuid: String,
-    pub members: Vec<PathBuf>,
+#[serde(untagged)]
+pub enum Made {
+    /// Its name, or the file where its name is noted.
+    Named(String),
+    /// With the devices that it is made of.
+    Of {
+        #[serde(alias = "device", alias = "uuid")]
+        name: String,
+        members: Vec<PathBuf>,
+    },
 }
 
-impl CacheSet {
-    /// "pickfs" in ASCII.
-    pub const PREFIX: &str = "7069636b-6673";
-}
+impl Made {
+    pub fn name(&self) -> &str {
+        match self {
+            Made::Named(name) | Made::Of { name, .. } => name,
+        }
+    }
 
-/// An md array with what it is made of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Array {
-    pub device: PathBuf,
-    pub members: Vec<PathBuf>,
+    pub fn members(&self) -> &[PathBuf] {
+        match self {
+            Made::Named(_) => &[],
+            Made::Of { members, .. } => members,
+        }
+    }
 }
 
 /// Facts of programs that are used begin with this; the program's or its package's name follows.

@@ -27,11 +27,11 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
     FilesystemEntry {
         name: fs.name,
         variants,
-        minimum_size: fs.minimum_size,
-        takes_nodatacow: fs.in_place.is_some(),
-        no_upper: fs.no_upper,
-        mkfs_options: fs.mkfs_options,
-        mount_options: fs.mount_options,
+        minimum_size: fs.limits.least,
+        takes_nodatacow: fs.making.in_place.is_some(),
+        no_upper: fs.features.no_upper,
+        mkfs_options: fs.making.options,
+        mount_options: fs.mounting.options,
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }

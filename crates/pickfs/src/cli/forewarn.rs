@@ -32,8 +32,8 @@ fn without_features(plan: &Plan, targets: &[&Target]) -> Option<String> {
 /// What is required and is not available; what depends on mkfs defaults is known only after a run.
 pub(crate) fn lacking<'r>(driver: &fs::Filesystem, spec: &FsSpec, required: &'r [String]) -> Vec<&'r String> {
     let facts = BTreeMap::new();
-    let sure = driver.features_in_effect(&spec.state(&facts));
-    let can = |name: &String| sure.iter().chain(driver.more_features).any(|feature| feature == name);
+    let sure = driver.features.in_effect(&spec.state(&facts));
+    let can = |name: &String| sure.iter().chain(driver.features.more).any(|feature| feature == name);
     required.iter().filter(|name| !can(name)).collect()
 }
 

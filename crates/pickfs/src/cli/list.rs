@@ -105,13 +105,13 @@ fn entries(what: What) -> Vec<Value> {
     let filesystem = |fs: &fs::Filesystem| {
         let mut found = entry(fs.name, fs.about, &[], &fs.needs());
         found["variants"] = fs.variants.iter().map(|variant| variant.name).collect();
-        found["features"] = fs.features.iter().copied().collect();
-        found["features_by_option"] = fs.more_features.iter().copied().collect();
-        found["keeps_no"] = fs.keeps_no.iter().copied().collect();
+        found["features"] = fs.features.usual.iter().copied().collect();
+        found["features_by_option"] = fs.features.more.iter().copied().collect();
+        found["keeps_no"] = fs.features.keeps_no.iter().copied().collect();
         found["about_variants"] = fs.variants.iter().map(|one| (one.name.to_string(), json!(one.about))).collect();
-        found["largest_file_bytes"] = fs.largest_file.into();
-        found["largest_volume_bytes"] = fs.largest_volume.into();
-        found["minimum_size_bytes"] = fs.minimum_size.into();
+        found["largest_file_bytes"] = fs.limits.file.into();
+        found["largest_volume_bytes"] = fs.limits.volume.into();
+        found["minimum_size_bytes"] = fs.limits.least.into();
         found
     };
     let workload = |one: &'static dyn workload::Workload| {
@@ -180,16 +180,16 @@ fn filesystem(fs: &fs::Filesystem) {
     for variant in fs.variants {
         println!("      {:<10} {}", variant.name, variant.about);
     }
-    if !fs.features.is_empty() {
-        println!("      has {}", fs.features.join(", "));
+    if !fs.features.usual.is_empty() {
+        println!("      has {}", fs.features.usual.join(", "));
     }
-    if !fs.more_features.is_empty() {
-        println!("      by option or version: {}", fs.more_features.join(", "));
+    if !fs.features.more.is_empty() {
+        println!("      by option or version: {}", fs.features.more.join(", "));
     }
-    if !fs.keeps_no.is_empty() {
-        println!("      keeps no {}", fs.keeps_no.join(", no "));
+    if !fs.features.keeps_no.is_empty() {
+        println!("      keeps no {}", fs.features.keeps_no.join(", no "));
     }
-    let sizes = [("files", fs.largest_file), ("all of it", fs.largest_volume)];
+    let sizes = [("files", fs.limits.file), ("all of it", fs.limits.volume)];
     let known = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));
     let known: Vec<String> = known.collect();
     if !known.is_empty() {

@@ -8,6 +8,7 @@ use pickfs_host::run::tell;
 use pickfs_system::units::{show_bytes, show_duration, show_share};
 use pickfs_trees::predict::advice::{Advice, Gain, LITTLE, More};
 use pickfs_trees::predict::estimate::Estimate;
+use pickfs_trees::predict::rules;
 use pickfs_trees::predict::{Effort, Predicted, Prediction, predict};
 use pickfs_trees::scan::survey::survey;
 use pickfs_trees::scan::walk::Options;
@@ -53,23 +54,20 @@ fn text(prediction: &Prediction) -> String {
     }
     out += "\nstored: data alone, without directories, checksums and second copies; compsize: the percentage that it\n\
             would print; compresses: one processor, with the codec as a program has it, the kernel's may differ\n";
-    for advice in
-        ["btrfs", "zfs", "erofs", "f2fs", "bcachefs"].iter().filter_map(|filesystem| prediction.advice(filesystem))
-    {
+    for advice in rules::ALL.iter().filter_map(|rules| prediction.advice(rules.filesystem)) {
         let _ = write!(out, "\n{}\n", answer(prediction, &advice));
     }
     out
 }
 
 fn row(prediction: &Prediction, predicted: &Predicted) -> String {
-    let name = format!("{} {}", predicted.way.filesystem, predicted.way.option);
+    let name = format!("{} {}", predicted.way.rules.filesystem, predicted.way.option);
     let stored = show_bytes(predicted.stored.bytes);
     let of_data = prediction.data.bytes;
     let share = format!("{} ({})", show_share(predicted.stored.bytes / of_data), range(&predicted.stored, of_data));
-    let compsize = match predicted.way.filesystem {
-        "btrfs" => show_share(predicted.stored.bytes / predicted.plain.bytes.max(1.0)),
-        _ => String::new(),
-    };
+    let compsize = predicted.way.rules.compsize;
+    let compsize = compsize.then(|| show_share(predicted.stored.bytes / predicted.plain.bytes.max(1.0)));
+    let compsize = compsize.unwrap_or_default();
     let speed = prediction.speed(predicted).map(|speed| format!("{:.0} MB/s", speed / 1e6)).unwrap_or_default();
     format!("{name:18}{stored:>10}   {share:22}{compsize:>9}{speed:>14}").trim_end().to_string()
 }
@@ -95,7 +93,7 @@ fn answer(prediction: &Prediction, advice: &Advice) -> String {
         Gain::Little => format!("Compression matters little: {option} {saving}."),
         Gain::Much => format!("Turn compression on: {option} {saving}{more}."),
     };
-    format!("{}: {}\n  {what}", advice.pick.way.filesystem, would_store(prediction, advice.pick))
+    format!("{}: {}\n  {what}", advice.pick.way.rules.filesystem, would_store(prediction, advice.pick))
 }
 
 /// "; zstd:3 saves 1.0 points more, at 50 % of the speed".
@@ -116,7 +114,7 @@ fn would_store(prediction: &Prediction, way: &Predicted) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pickfs_trees::predict::rules::WAYS;
+    use rules::WAYS;
 
     fn estimate(bytes: f64) -> Estimate {
         Estimate { bytes, half_width: 0.01 * bytes }

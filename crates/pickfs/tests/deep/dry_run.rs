@@ -58,12 +58,12 @@ fn hold(plan: &str) {
 #[test]
 fn file_systems() {
     // Images are packed by the work `image` alone.
-    let made = pickfs_target::stack::fs::ALL.iter().filter(|fs| fs.image.is_none()).map(|fs| fs.name);
+    let made = pickfs_target::stack::fs::ALL.iter().filter(|fs| fs.making.image.is_none()).map(|fs| fs.name);
     let can: Vec<&str> = made.filter(|fs| unable(&[fs]).is_none()).collect();
     if not_run(can.is_empty().then(|| unable(&["ext4"]).unwrap_or_default())) {
         return;
     }
-    let plan = |fs: &&str| match pickfs_target::stack::fs::find(fs).expect("a known file system").minimum_size {
+    let plan = |fs: &&str| match pickfs_target::stack::fs::find(fs).expect("a known file system").limits.least {
         bytes if bytes > 128 << 20 => targets(fs, "320MiB"),
         _ => targets(fs, "128MiB"),
     };

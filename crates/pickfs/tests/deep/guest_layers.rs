@@ -2,7 +2,7 @@
 
 use crate::common::steps::{GUEST, RUN, Steps, plain_line, printed};
 use crate::common::{Lab, Observation, Said, failed, no_guests, not_run, run};
-use pickfs_core::journal::{CacheSet, FoldedCell, Outcome, Record, Scope};
+use pickfs_core::journal::{FoldedCell, Outcome, Record, Scope};
 use pickfs_core::protocol::Say;
 use pickfs_target::stack::layer;
 use std::os::unix::fs::PermissionsExt;
@@ -156,9 +156,11 @@ fn taken_in_guests(said: &str, run: &str) -> Steps {
 
 /// A set of bcache has its identity from the name of the run.
 fn without_sets(steps: &[String]) -> String {
+    /// "pickfs" in ASCII: so every set of bcache begins.
+    const SET: &str = "7069636b-6673";
     const REST: usize = "-0000-0000-000000000000".len();
     let text = steps.join("\n");
-    let mut parts = text.split(CacheSet::PREFIX);
+    let mut parts = text.split(SET);
     let first = parts.next().unwrap_or_default().to_string();
     parts.fold(first, |text, part| text + "SET" + &part[REST..])
 }

@@ -3,16 +3,17 @@
 use super::{ageing, git, hardware, limits, provenance};
 use crate::probe::Subject;
 use crate::stack::backing;
-use crate::stack::fs::{self, Filesystem, LINKS, TRIM, argvs};
+use crate::stack::fs::feature::{COMPRESSION, LINKS};
+use crate::stack::fs::{self, Filesystem, TRIM, argvs, of_kernel};
 use crate::stack::layer::{self, Below};
 use crate::stack::overlay;
 use crate::stack::recipe::{BuiltLayer, Recipe};
 use crate::stack::{Overlay, Place};
 use crate::stage::{Account, BuiltStack, Layers, Script, Spent, Stage, WORK, boot_objections, cut_objections};
-use crate::steps::{StepResult, StepRunner, name_of};
+use crate::steps::{StepResult, StepRunner, name_of, real};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Scope, Undo};
+use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Scope};
 use pickfs_core::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use pickfs_core::protocol::{Link, Question};
 use pickfs_system::need::{self, Need};
@@ -136,7 +137,7 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
 /// read.
 fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String> {
     let driver = cell.target.fs.as_deref().and_then(fs::find);
-    match (driver.is_some_and(|driver| driver.image.is_some()), workload.description().makes_image) {
+    match (driver.is_some_and(|driver| driver.making.image.is_some()), workload.description().makes_image) {
         (true, false) => {
             return Some(format!("{} is a read-only image, which only the work `image` packs", cell.target.name));
         }
@@ -156,7 +157,7 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
     if let Some(lacking) = lacking_upkeep(&cell.target, driver, &upkeep) {
         return Some(lacking);
     }
-    let driver = driver.filter(|driver| driver.keeps_no.contains(&LINKS))?;
+    let driver = driver.filter(|driver| driver.features.keeps_no.contains(&LINKS))?;
     if workload.description().makes_links {
         return Some(format!("{} keeps no {LINKS}, and `{}` makes some", driver.name, workload.name()));
     }
@@ -170,9 +171,9 @@ fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String>
 
 /// The plan's check has read them; a plan of a journal has not passed it.
 fn refuse_words(target: &Target, driver: &Filesystem) -> Result<()> {
-    let wrong = target.wrong_words(driver.mkfs_options);
+    let wrong = target.wrong_words(driver.making.options);
     ensure!(wrong.is_empty(), "nothing was made: {}; only the backing of a plan may name a device", wrong.join("; "));
-    let mut folders = target.folders_of_mkfs(driver.mkfs_options);
+    let mut folders = target.folders_of_mkfs(driver.making.options);
     match folders.find(|folder| !std::path::Path::new(folder).is_dir()) {
         Some(folder) => bail!("nothing was made: {folder} is no folder, and mkfs is only given folders to read"),
         None => Ok(()),
@@ -252,7 +253,7 @@ impl CellRun<'_> {
         let stack = self.build()?;
         let wrong = provenance::of_cell(self.cell, &stack, &self.runner)?.mismatches;
         ensure!(wrong.is_empty(), "the stack is not what the plan asked for: {}", wrong.join("; "));
-        if stack.driver.is_some_and(|driver| driver.image.is_some()) {
+        if stack.driver.is_some_and(|driver| driver.making.image.is_some()) {
             return Ok(None);
         }
         let trial = stack.root.join("trial");
@@ -261,16 +262,16 @@ impl CellRun<'_> {
             .and_then(|()| std::fs::remove_file(&trial))
             .with_context(|| format!("cannot write to {}", stack.root.display()))?;
         let found = rustix::fs::statvfs(&stack.root)?;
-        let may_compress = ["bcachefs", "btrfs", "zfs"].contains(&stack.subject.filesystem.as_str());
-        // Of btrfs that was made here it is known; folders elsewhere may have the attribute.
-        let is_plain = stack.driver.is_some_and(|driver| driver.name == "btrfs") && !self.asks_for_compression()?;
+        let may_compress = match stack.driver {
+            Some(driver) => {
+                let mount = devices::mount_of(&stack.mount_point.canonicalize()?)?;
+                (driver.features.compresses)(&devices::effective_options(&mount))
+            }
+            // Files of a folder may have the attribute.
+            None => of_kernel(&stack.subject.filesystem).is_some_and(|fs| fs.features.usual.contains(&COMPRESSION)),
+        };
         let blocks = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
-        Ok((!may_compress || is_plain).then_some(blocks * found.f_frsize))
-    }
-
-    fn asks_for_compression(&self) -> Result<bool> {
-        let mount = devices::mount_of(&self.runner.place.mount_point().canonicalize()?)?;
-        Ok(devices::effective_options(&mount).keys().any(|option| option.starts_with("compress")))
+        Ok((!may_compress).then_some(blocks * found.f_frsize))
     }
 
     fn play(&mut self) -> Result<()> {
@@ -350,7 +351,7 @@ impl CellRun<'_> {
                 let disks = hardware::disks(stack.device.as_deref(), &stack.more_devices);
                 stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
                 self.runner.take_all(on.filesystem_steps, self.link)?;
-                let is_image = self.recipe.driver.is_some_and(|driver| driver.image.is_some());
+                let is_image = self.recipe.driver.is_some_and(|driver| driver.making.image.is_some());
                 let at = stack.overlay.as_ref().map_or(&stack.mount_point, |overlay| &overlay.mount_point);
                 stack.root = if is_image { at.clone() } else { at.join(WORK) };
             }
@@ -365,8 +366,10 @@ impl CellRun<'_> {
             ),
         }
         stack.subject = subject(&stack)?;
-        for note in self.workload.segment_notes(&self.cell.work.workload.settings, &stack.root) {
-            self.runner.promise("start a server with shared memory", Undo::RemoveSegment(note), self.link)?;
+        if let Some((take_down, note)) = self.workload.take_down(&self.cell.work.workload.settings, &stack.root) {
+            self.runner.take_downs.push(take_down);
+            let undo = take_down.of(real(&note).display().to_string());
+            self.runner.promise("start what may leave something", undo, self.link)?;
         }
         Ok(stack)
     }
@@ -384,7 +387,7 @@ fn read_back(layers: &[BuiltLayer], runner: &StepRunner) -> Layers {
         let (fact, words) = (layer.fact)(&below);
         all.openings.extend(layer.opens.map(|opens| opens(&below)));
         let shown = runner.listing(&words);
-        all.mismatches.extend((layer.mismatches)(settings, &shown));
+        all.mismatches.extend(layer.mismatches(settings, &shown));
         all.take([(fact.to_string(), shown)].into(), number + 1);
         all.facts.extend(provenance::versions(argvs(layer.versions), &runner.run));
     }

@@ -31,6 +31,7 @@ pub use pickfs_system::process::run_program;
 
 use crate::stack::{Place, backing};
 use crate::steps::{self, Own};
+use crate::workload;
 use anyhow::{Context, Result};
 use pickfs_core::journal::StepTaken;
 use pickfs_core::plan::Chosen;
@@ -84,5 +85,5 @@ fn serve(request: &Request) -> Result<()> {
 fn undo(run: &str, steps: &[StepTaken], backings: &[Chosen], link: &mut Link) -> Result<()> {
     let erased = |chosen: &Chosen| backing::find(&chosen.name).map(|found| (found.erases)(&chosen.settings));
     let disks: Vec<PathBuf> = backings.iter().filter_map(erased).flatten().collect();
-    steps::undo_all(&Own { run, disks: &disks }, steps, link)
+    steps::undo_all(&Own { run, disks: &disks, take_downs: workload::TAKE_DOWNS }, steps, link)
 }

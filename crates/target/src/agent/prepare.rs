@@ -234,7 +234,7 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
         module_source: target
             .fs
             .as_deref()
-            .and_then(|name| fs::find(name)?.module_source)
+            .and_then(|name| fs::find(name)?.kernel.module_source)
             .map(|source| source.package.into()),
     };
     let work = |work: &Work| WorkBundle {
@@ -246,7 +246,7 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
     Bundle {
         folder: place.memory.clone(),
         archive: None,
-        module_sources: fs::ALL.iter().filter_map(|fs| fs.module_source).map(module_source).collect(),
+        module_sources: fs::ALL.iter().filter_map(|fs| fs.kernel.module_source).map(module_source).collect(),
         modules: modules(),
         targets: plan.targets.iter().map(|each| (each.name.clone(), target(each))).collect(),
         works: plan.works.iter().map(|each| (each.name.clone(), work(each))).collect(),
@@ -256,7 +256,7 @@ pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
 /// `fs-TYPE` is what the kernel itself asks for at a mount.
 fn modules() -> Vec<ModulesOf> {
     let of_filesystem = |fs: &&fs::Filesystem| {
-        let prefix = if fs.module_source.is_some() { "" } else { "fs-" };
+        let prefix = if fs.kernel.module_source.is_some() { "" } else { "fs-" };
         ModulesOf { packages: packages(fs.needs()), modules: vec![format!("{prefix}{}", fs.kernel_type())] }
     };
     let of_layer = |layer: &&layer::Layer| {
@@ -270,7 +270,7 @@ fn packages(needs: Vec<need::Need>) -> Vec<String> {
     needs.into_iter().filter_map(need::Need::package).collect()
 }
 
-fn module_source(source: fs::ModuleSource) -> ModuleSource {
+fn module_source(source: fs::parts::ModuleSource) -> ModuleSource {
     ModuleSource { package: source.package.into(), tools: source.tools.into() }
 }
 

@@ -54,14 +54,12 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
     if let Some(driver) = stack.driver {
         let spec = stack.spec();
-        let made = Some((driver.mkfs)(&spec)).filter(|words| !words.is_empty());
-        facts.extend(made.map(|words| ("mkfs".to_string(), words.join(" "))));
+        facts.extend(driver.mkfs(&spec).map(|words| ("mkfs".to_string(), words.join(" "))));
         let asked = [(MKFS_WORDS, spec.mkfs.join(" ")), (MOUNT_WORDS, spec.mount.join(","))];
         facts.extend(asked.map(|(name, words)| (name.to_string(), words)));
         facts.extend(driver.facts(&spec).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words))));
         facts.extend(versions(argvs(driver.versions), &runner.run));
-        provenance.mismatches = (driver.mount_mismatches)(&spec.mount, &options, &facts);
-        provenance.mismatches.extend((driver.mismatches)(&spec, &facts));
+        provenance.mismatches = driver.mismatches(&spec, &options, &facts);
         provenance.mismatches.extend(other_driver(driver.kernel_type(), &mount.fs_type));
         provenance.weakened = weakened(driver, &spec.mount, &spec.mkfs, &shown);
         provenance.weakened.extend(driver.volatile.then(|| "kept in memory alone".to_string()));
@@ -114,7 +112,7 @@ fn in_words(mount: &MountInfo) -> String {
 /// Largest file and volume by the driver; what is tried later takes precedence.
 fn documented(driver: Option<&Filesystem>) -> BTreeMap<String, u64> {
     let Some(driver) = driver else { return BTreeMap::new() };
-    let largest = [(FILE, driver.largest_file), (VOLUME, driver.largest_volume)];
+    let largest = [(FILE, driver.limits.file), (VOLUME, driver.limits.volume)];
     largest.into_iter().filter_map(|(what, bytes)| Some((what.to_string(), bytes?))).collect()
 }
 
@@ -125,11 +123,11 @@ fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> 
         Some(driver) => {
             let spec = stack.spec();
             let mount: Vec<String> = spec.mount.iter().chain(shown).cloned().collect();
-            driver.features_in_effect(&FsState { mount: &mount, ..spec.state(facts) })
+            driver.features.in_effect(&FsState { mount: &mount, ..spec.state(facts) })
         }
         None => {
             let state = FsState { mkfs: &[], mount: shown, variant: None, nodatacow: false, facts };
-            of_kernel(kind)?.features_in_effect(&state)
+            of_kernel(kind)?.features.in_effect(&state)
         }
     };
     Some(features.join(" "))
@@ -198,7 +196,7 @@ fn of_device(stack: &BuiltStack) -> Facts {
 /// As asked and as shown: an option that weakens counts wherever it is seen.
 fn weakened(driver: &Filesystem, mount: &[String], mkfs: &[String], shown: &[String]) -> Vec<String> {
     let mut found: Vec<String> =
-        mount.iter().chain(mkfs).chain(shown).filter(|option| (driver.weakens)(option)).cloned().collect();
+        mount.iter().chain(mkfs).chain(shown).filter(|option| driver.mounting.weakens(option)).cloned().collect();
     found.sort();
     found.dedup();
     found

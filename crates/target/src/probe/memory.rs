@@ -5,6 +5,7 @@
 //! metadata, which are cache of a device, are in it.
 
 use super::{Probe, Reading, Subject, counter};
+use crate::stack::fs::of_kernel;
 
 pub(crate) struct Memory;
 
@@ -24,13 +25,10 @@ impl Probe for Memory {
     }
 }
 
-/// `None` where no cache has the name of that kind, which is that of its module in front of an underscore.
+/// `None` where no cache has a name of that kind, which stands in front of an underscore.
 fn bytes(slabs: &str, kind: &str, page: u64) -> Option<u64> {
-    let modules: &[&str] = match kind {
-        // One module serves all three.
-        "ext2" | "ext3" | "ext4" => &["ext4", "jbd2"],
-        kind => &[kind],
-    };
+    let named = of_kernel(kind).map_or(&[][..], |driver| driver.kernel.slabs);
+    let modules = if named.is_empty() { &[kind] } else { named };
     let of = |line: &str| {
         // Most lines are of others: only ours are taken apart.
         let ours = line.split_once('_').filter(|(module, _)| modules.contains(module));

@@ -11,6 +11,7 @@ pub mod layer;
 pub mod overlay;
 pub mod recipe;
 pub mod safety;
+pub(crate) mod take_down;
 pub mod zones;
 
 pub use overlay::Overlay;
@@ -192,6 +193,12 @@ impl Place {
     }
 }
 
+/// How layers and file systems take down what they alone know.
+pub(crate) fn take_downs() -> impl Iterator<Item = &'static take_down::TakeDown> {
+    let layers = layer::ALL.iter().filter_map(|layer| layer.take_down);
+    layers.chain(fs::ALL.iter().filter_map(|driver| driver.mounting.take_down))
+}
+
 /// A step as one line, for tests: what it does and how it is taken back.
 #[cfg(test)]
 fn sentence(step: &Step) -> String {
@@ -225,12 +232,11 @@ fn undo_words(undo: &Undo) -> String {
         Undo::RemoveTree(path) => format!("remove tree {}", path.display()),
         Undo::Restore { path, value, .. } => format!("restore {} to {value}", path.display()),
         Undo::KillMarked(mark) => format!("kill {mark}"),
-        Undo::ExportPool(name) => format!("export {name}"),
         Undo::RemoveMapping(name) => format!("remove mapping {name}"),
-        Undo::RemoveGroup(name) => format!("remove group {name}"),
-        Undo::StopArray(array) => format!("stop array {}", array.device.display()),
-        Undo::StopCache(set) => format!("stop cache {}", set.uuid),
         Undo::RemoveZram(note) => format!("remove the zram disk noted in {}", note.display()),
-        Undo::RemoveSegment(path) => format!("remove the segment noted in {}", path.display()),
+        Undo::TakeDown(all) => {
+            let all = all.iter().map(|(word, made)| format!("{} {}", word.replace('_', " "), made.name()));
+            all.collect::<Vec<_>>().join(", ")
+        }
     }
 }

@@ -98,23 +98,22 @@ impl<'a> Recipe<'a> {
         steps.extend(devices.iter().flat_map(|device| queue_settings(target, device)));
         let mount_point = self.place.mount_point();
         let spec = self.spec(driver, devices, &mount_point);
-        steps.extend((driver.before)(&spec));
+        steps.extend((driver.making.before)(&spec));
         steps.push(Step::folder("make the mount point", mount_point.clone()));
-        let make = Some((driver.mkfs)(&spec)).filter(|words| !words.is_empty());
-        let make = make.map(|words| Step::new(format!("make {}", driver.name), Action::Run(words)));
+        let make = driver.mkfs(&spec).map(|words| Step::new(format!("make {}", driver.name), Action::Run(words)));
         let mount = || Step::new(format!("mount {}", driver.name), Action::Mount(driver.mount(&spec)));
-        let undo = (driver.undo)(&spec);
-        if driver.mkfs_mounts {
+        let undo = driver.mounting.undo(&spec);
+        if driver.making.mounts {
             steps.extend(make.map(|step| step.undo(undo)));
         } else {
             steps.extend(make.into_iter().chain([mount().undo(undo)]));
         }
-        let in_place = driver.in_place.and_then(|in_place| in_place(&spec));
+        let in_place = driver.making.in_place.and_then(|in_place| in_place(&spec));
         steps.extend(in_place.map(|words| Step::new("have data written in place", Action::Run(words))));
         let overlay = Overlay::of(target, self.place);
         steps.extend(overlay.iter().flat_map(Overlay::steps));
         // An image holds the tree itself, and nothing can be made in it.
-        if driver.image.is_none() {
+        if driver.making.image.is_none() {
             let at = overlay.map_or(mount_point, |overlay| overlay.mount_point);
             steps.push(Step::new("make a folder for the work on it", Action::MakeWorkFolder(at.join("work"))));
         }

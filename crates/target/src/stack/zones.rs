@@ -23,7 +23,7 @@ pub fn objection(target: &Target, host_managed: Vec<bool>) -> Option<Objection> 
         devices.splice(0..0, vec![false; if layer.joins { 1 } else { taken }]);
     }
     let driver = fs::find(target.fs.as_deref()?)?;
-    let is_zoned = driver.variant(target.variant.as_deref()).is_some_and(|variant| variant.zoned);
+    let is_zoned = driver.variant(target.variant.as_deref()).is_some_and(|variant| variant.zoned.is_some());
     let message = || format!("{} writes anywhere, but the zones of this disk must be written in order", driver.name);
     (devices.contains(&true) && !is_zoned).then(|| Objection::new("fs", message(), REMEDY))
 }
@@ -59,7 +59,11 @@ mod tests {
                 let spec = fs::FsSpec::new(driver, &target, Path::new("/dev/DEV"), Path::new("/m"));
                 let facts = [("btrfs profiles", profiles), (fact, shown)];
                 let facts = facts.map(|(name, text)| (name.to_string(), text.to_string())).into();
-                assert_eq!((driver.mismatches)(&spec, &facts).len(), wrong, "{name} {variant} {shown}");
+                assert_eq!(
+                    driver.mismatches(&spec, &fs::MountOptions::new(), &facts).len(),
+                    wrong,
+                    "{name} {variant} {shown}"
+                );
             }
         }
     }

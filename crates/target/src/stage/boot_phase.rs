@@ -172,7 +172,7 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
             format!("{} is empty once it is unmounted: take another file system", target.name),
         ),
         (
-            driver.is_some_and(|driver| driver.mkfs_mounts),
+            driver.is_some_and(|driver| driver.making.mounts),
             format!("{} is not brought up by `mount` alone: take another file system", target.name),
         ),
         (target.overlay, "a root is mounted without overlayfs: leave out `overlay`".into()),

@@ -1,7 +1,7 @@
 //! The stack that a cell works on, once it is built and mounted.
 
 use crate::probe::Subject;
-use crate::stack::fs::{Filesystem, FsSpec};
+use crate::stack::fs::{Filesystem, FsSpec, of_kernel};
 use crate::stack::layer::Opening;
 use crate::stack::{Argv, Overlay};
 use crate::steps::StepRunner;
@@ -87,7 +87,7 @@ impl BuiltStack {
 
     /// Takes it from there.
     pub fn unmount(&self) -> Vec<Argv> {
-        let last = self.driver.map(|driver| (driver.unmount)(&self.spec()));
+        let last = self.driver.map(|driver| (driver.mounting.unmount)(&self.spec()));
         self.overlay.as_ref().map(Overlay::unmount).into_iter().chain(last).collect()
     }
 
@@ -130,6 +130,7 @@ fn is_cached_image(device: &Path) -> bool {
     let Some((number, file)) = devices::device_number(device).zip(devices::loop_file(device)) else { return false };
     let is_direct = devices::content(devices::sys_path(number).join("loop/dio")).as_deref() == Some("1");
     let passes_by = is_direct && devices::below(number).is_some();
-    let is_memory = || devices::mount_of(&file).is_ok_and(|mount| mount.fs_type == "tmpfs");
+    let is_memory =
+        || devices::mount_of(&file).is_ok_and(|mount| of_kernel(&mount.fs_type).is_some_and(|fs| fs.volatile));
     !passes_by && !is_memory()
 }

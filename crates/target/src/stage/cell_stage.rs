@@ -13,7 +13,8 @@ use super::settle::Stillness;
 use super::timed::Timed;
 use crate::probe::layout::Found;
 use crate::probe::{compression, space};
-use crate::stack::fs::{FsSpec, IsFree, MODES};
+use crate::stack::fs::feature::MODES;
+use crate::stack::fs::{FsSpec, IsFree};
 use crate::stack::{Argv, Place, argv};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result, ensure};
@@ -131,8 +132,8 @@ impl<'a, 'b> Stage<'a, 'b> {
         deadline: &'a Deadline,
         account: &'a mut Account,
     ) -> Stage<'a, 'b> {
-        let inode = stack.driver.and_then(|driver| driver.least_inode).unwrap_or(SMALLEST_INODE);
-        let packs_tails = stack.driver.is_some_and(|driver| driver.packs_tails);
+        let inode = stack.driver.and_then(|driver| driver.limits.inode).unwrap_or(SMALLEST_INODE);
+        let packs_tails = stack.driver.is_some_and(|driver| driver.limits.packs_tails);
         Stage {
             script,
             stack,
@@ -180,7 +181,7 @@ impl Stage<'_, '_> {
 
     /// Whether the file system under test keeps permissions; a folder that was there already is taken to.
     pub(crate) fn keeps_modes(&self) -> bool {
-        !self.stack.driver.is_some_and(|driver| driver.keeps_no.contains(&MODES))
+        !self.stack.driver.is_some_and(|driver| driver.features.keeps_no.contains(&MODES))
     }
 
     /// Programs for `count` snapshots of the file system under test; `None` where it takes none.
@@ -190,8 +191,11 @@ impl Stage<'_, '_> {
         let freed = programs.freed.map(|freed| ((freed.program)(&spec), freed.is_free));
         let below = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
         let driver = self.stack.driver?;
-        let mounted =
-            if programs.mounts_to_roll_back { vec![(driver.unmount)(&spec), driver.mount(&spec)] } else { Vec::new() };
+        let mounted = if programs.mounts_to_roll_back {
+            vec![(driver.mounting.unmount)(&spec), driver.mount(&spec)]
+        } else {
+            Vec::new()
+        };
         Some(SnapshotPrograms {
             take: each(programs.take),
             send: (programs.send)(&spec, 0),
@@ -210,8 +214,8 @@ impl Stage<'_, '_> {
     /// none where it is no image.
     pub(crate) fn image(&self, folder: &Path) -> Option<Vec<Argv>> {
         let (driver, spec) = (self.stack.driver?, self.stack.spec());
-        let pack = (driver.image?)(&spec, &folder.display().to_string());
-        Some(vec![(driver.unmount)(&spec), pack, argv(["sync", &spec.device()]), driver.mount(&spec)])
+        let pack = (driver.making.image?)(&spec, &folder.display().to_string());
+        Some(vec![(driver.mounting.unmount)(&spec), pack, argv(["sync", &spec.device()]), driver.mount(&spec)])
     }
 
     /// What the tools report of a file system that the work itself has made.

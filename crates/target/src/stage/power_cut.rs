@@ -333,7 +333,9 @@ pub(crate) fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
         (!is_recorded, "only simulated disks are recorded: use executor = \"sim\"".to_string()),
         (driver.is_none(), "a directory has no disk of its own: name a file system".into()),
         (
-            driver.and_then(|driver| driver.variant(target.variant.as_deref())).is_some_and(|variant| variant.zoned),
+            driver
+                .and_then(|driver| driver.variant(target.variant.as_deref()))
+                .is_some_and(|variant| variant.zoned.is_some()),
             "a disk that was cut cannot be put back where zones are written in order: take another disk and variant"
                 .into(),
         ),

@@ -74,7 +74,7 @@ impl Lab {
 
     /// How the undo ends, by the run.
     fn undo(&self, undo: &Undo) -> String {
-        let own = Own { run: &self.run, disks: &[] };
+        let own = Own { run: &self.run, disks: &[], take_downs: &[] };
         undo::one(undo, CELL, &own).map_or_else(|error| format!("{error:#}"), |()| "undone".into())
     }
 

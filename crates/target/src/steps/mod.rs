@@ -17,7 +17,7 @@ mod setting;
 mod undo;
 mod zram;
 
-pub(crate) use own::{Own, name_of};
+pub(crate) use own::{Own, name_of, real};
 pub(crate) use runner::StepResult;
 pub use runner::StepRunner;
 pub(crate) use undo::all as undo_all;

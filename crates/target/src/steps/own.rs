@@ -1,9 +1,9 @@
 //! What is a run's own: an undo that names anything else comes from a journal that was tampered with or damaged.
 
-use crate::stack::Place;
-use crate::stack::layer::uuid_of_cache;
 use crate::stack::recipe::is_setting_of_runs;
-use pickfs_core::journal::{Array, CacheSet, Undo, is_run_id};
+use crate::stack::take_down::{Named, TakeDown};
+use crate::stack::{Place, take_downs};
+use pickfs_core::journal::{Made, Undo, is_run_id};
 use pickfs_core::protocol::SIMULATED_RUN;
 use pickfs_system::process::{DAEMON_MARK, RUN_MARK};
 use pickfs_system::sys::devices::resolved;
@@ -18,6 +18,8 @@ pub(crate) struct Own<'a> {
     pub run: &'a str,
     /// Those that its plan names.
     pub disks: &'a [PathBuf],
+    /// How what workloads leave is taken down.
+    pub take_downs: &'a [&'static TakeDown],
 }
 
 impl Own<'_> {
@@ -28,13 +30,11 @@ impl Own<'_> {
 
     /// Only what a step of this scope can have asked for: a journal is a file like any other, and `clean` may be root.
     pub(crate) fn covers(&self, scope: &str, undo: &Undo) -> bool {
-        let is_device = |member: &PathBuf| is_plain(member) && member.starts_with("/dev");
         self.is_run()
             && match undo {
                 Undo::Unmount(path) => path.parent() == Some(&self.mounts()),
                 Undo::RemoveTree(path) => self.is_in_folder(path),
                 Undo::DetachLoops(path) => self.is_image(path),
-                Undo::RemoveSegment(path) => self.is_in_folder(path) && path.ends_with("cluster/postmaster.pid"),
                 Undo::RemoveZram(path) => *path == real(&Place::of_run(self.run).memory).join("zram"),
                 Undo::Restore { path, value, set } => {
                     let is_setting = |path: &Path| is_plain(path) && is_setting_of_runs(path);
@@ -44,20 +44,29 @@ impl Own<'_> {
                     *mark == format!("{RUN_MARK}={}", self.run)
                         || is_cell(scope) && *mark == format!("{DAEMON_MARK}={}", name_of(scope))
                 }
-                Undo::ExportPool(name) => is_cell(scope) && *name == name_of(scope),
-                Undo::RemoveMapping(name) | Undo::RemoveGroup(name) => is_of_layer(name, scope),
-                Undo::StopCache(CacheSet { uuid, members }) => {
-                    members.iter().all(is_device) && is_cell(scope) && is_cache(uuid, scope)
-                }
-                Undo::StopArray(Array { device, members }) => {
-                    members.iter().all(is_device)
-                        && device.parent() == Some(Path::new("/dev/md"))
-                        && device
-                            .file_name()
-                            .and_then(|name| name.to_str())
-                            .is_some_and(|name| is_of_layer(name, scope))
+                Undo::RemoveMapping(name) => is_of_layer(name, scope),
+                Undo::TakeDown(all) => {
+                    !all.is_empty() && all.iter().all(|(word, made)| self.is_made_by(scope, word, made))
                 }
             }
+    }
+
+    /// By a plug-in, in this scope.
+    fn is_made_by(&self, scope: &str, word: &str, made: &Made) -> bool {
+        let Some(take_down) = self.take_down(word) else { return false };
+        let (name, cell) = (made.name(), name_of(scope));
+        made.members().iter().all(|member| is_plain(member) && member.starts_with("/dev"))
+            && match take_down.named {
+                Named::ByCell => is_cell(scope) && name == cell,
+                Named::ByLayer(named) => {
+                    is_cell(scope) && (0..MOST_LAYERS).any(|layer| named(&format!("{cell}l{layer}")) == name)
+                }
+                Named::InNote(file) => self.is_in_folder(Path::new(name)) && Path::new(name).ends_with(file),
+            }
+    }
+
+    pub(super) fn take_down(&self, word: &str) -> Option<&'static TakeDown> {
+        take_downs().chain(self.take_downs.iter().copied()).find(|take_down| take_down.word == word)
     }
 
     /// An image that a backing of this run makes: in its folder, or in memory of its own.
@@ -119,10 +128,6 @@ fn is_of_layer(name: &str, scope: &str) -> bool {
             Some((layer, device)) => is_number(layer) && is_number(device),
             None => is_number(rest),
         })
-}
-
-fn is_cache(uuid: &str, scope: &str) -> bool {
-    (0..MOST_LAYERS).any(|layer| uuid_of_cache(&format!("{}l{layer}", name_of(scope))) == uuid)
 }
 
 fn is_value(value: &str) -> bool {

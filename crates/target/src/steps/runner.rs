@@ -6,6 +6,7 @@ use super::own::{Own, name_of, real};
 use super::setting;
 use super::undo;
 use super::zram;
+use crate::stack::take_down::TakeDown;
 use crate::stack::{Action, Argv, Place, Step, argv};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Knob, Record, Scope, StepTaken, Undo, Undone};
@@ -43,6 +44,8 @@ pub struct StepRunner<'a> {
     taken: Vec<StepTaken>,
     /// Disks that are used as they are.
     disks: Vec<PathBuf>,
+    /// How what workloads leave is taken down.
+    pub(crate) take_downs: Vec<&'static TakeDown>,
     daemons: Vec<std::process::Child>,
     /// Of what mounts leave running.
     awaited: RefCell<Vec<EndOfOrphan>>,
@@ -57,6 +60,7 @@ impl<'a> StepRunner<'a> {
             scope,
             taken: Vec::new(),
             disks: Vec::new(),
+            take_downs: Vec::new(),
             daemons: Vec::new(),
             awaited: RefCell::default(),
         }
@@ -213,7 +217,8 @@ impl<'a> StepRunner<'a> {
         let mut failures = Vec::new();
         while let Some(taken) = self.taken.pop() {
             let Some(undo) = &taken.undo else { continue };
-            match undo::one(undo, &taken.scope, &Own { run: &self.run, disks: &self.disks }) {
+            let own = Own { run: &self.run, disks: &self.disks, take_downs: &self.take_downs };
+            match undo::one(undo, &taken.scope, &own) {
                 Ok(()) => link.tell(Record::Undone(Undone { scope: taken.scope, number: taken.number })),
                 Err(error) => failures.push(format!("{}: {error:#}", taken.says)),
             }
@@ -236,7 +241,6 @@ fn without_links(undo: Undo) -> Undo {
         Undo::Unmount(path) => Undo::Unmount(real(&path)),
         Undo::DetachLoops(path) => Undo::DetachLoops(real(&path)),
         Undo::RemoveTree(path) => Undo::RemoveTree(real(&path)),
-        Undo::RemoveSegment(path) => Undo::RemoveSegment(real(&path)),
         Undo::RemoveZram(path) => Undo::RemoveZram(real(&path)),
         other => other,
     }

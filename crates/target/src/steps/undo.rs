@@ -4,9 +4,9 @@ use super::image;
 use super::own::Own;
 use super::setting;
 use super::zram;
-use crate::stack::layer::GROUPS;
-use anyhow::{Context, Result, bail, ensure};
-use pickfs_core::journal::{Array, CacheSet, Record, StepTaken, Undo, Undone};
+use crate::stack::take_down::{Act, Named, Remains, Removal, There};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use pickfs_core::journal::{Made, Record, StepTaken, Undo, Undone};
 use pickfs_core::protocol::Link;
 use pickfs_system::process::{RUN_MARK, argv, exposed, kill_marked_but_successors, kill_with_all, output};
 use pickfs_system::sys::devices;
@@ -14,7 +14,7 @@ use pickfs_system::sys::file::{Entry, beginning};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
 pub(crate) fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()> {
@@ -50,13 +50,9 @@ pub(crate) fn one(undo: &Undo, scope: &str, own: &Own) -> Result<()> {
         Undo::RemoveTree(path) => remove_tree(path),
         Undo::Restore { path, value, set } => setting::restore(path, value, set.as_ref(), own),
         Undo::KillMarked(mark) => kill_of_run(own.run, mark),
-        Undo::ExportPool(pool) => export_pool(pool),
-        Undo::RemoveSegment(noted) => remove_segment(noted),
         Undo::RemoveZram(noted) => entry(noted)?.map_or(Ok(()), |note| zram::remove(&note, noted)),
         Undo::RemoveMapping(name) => remove_mapping(name),
-        Undo::RemoveGroup(name) => remove_group(name),
-        Undo::StopArray(array) => stop_array(array),
-        Undo::StopCache(set) => stop_cache(set),
+        Undo::TakeDown(all) => all.iter().try_for_each(|(word, made)| take_down(word, made, own)),
     }
 }
 
@@ -89,83 +85,61 @@ fn remove_mapping(name: &str) -> Result<()> {
     output(&argv(["dmsetup", "remove", "--retry", name]), &[]).map(drop)
 }
 
-/// What marks the devices as parts of a group stays on them, and means nothing without the group.
-fn remove_group(name: &str) -> Result<()> {
-    let list = argv(["vgs", "--config", GROUPS, "--noheadings", "--options", "vg_name"]);
-    let groups = output(&list, &[]).unwrap_or_default();
-    if groups.lines().any(|group| group.trim() == name) {
-        output(&argv(["vgremove", "--config", GROUPS, "--force", "--force", "--yes", name]), &[])?;
-    }
-    Ok(())
+/// As the plug-in describes it whose word this is.
+fn take_down(word: &str, made: &Made, own: &Own) -> Result<()> {
+    let take_down = own.take_down(word).context("no plug-in has this word")?;
+    let noted = match take_down.named {
+        Named::InNote(_) => note(Path::new(made.name()))?,
+        _ => Some((String::new(), 0)),
+    };
+    let Some((text, owner)) = &noted else { return Ok(()) };
+    let remains = Remains { name: made.name(), members: made.members(), note: (text, *owner) };
+    (take_down.removals)(&remains).iter().try_for_each(remove)
 }
 
-/// Without their superblocks, as udev would start the array anew where it sees them; also of an array that was stopped
-/// before, or only begun. A member's number may have been given to another device since: only what says that it is of this
-/// array is changed.
-fn stop_array(array: &Array) -> Result<()> {
-    let shown = |path: &Path| path.display().to_string();
-    if devices::device_number(&array.device).is_some() {
-        output(&argv(["mdadm", "--stop", &shown(&array.device)]), &[])?;
-    }
-    let name = array.device.file_name().unwrap_or_default().to_string_lossy();
-    for member in array.members.iter().filter(|member| devices::device_number(member).is_some()) {
-        // It fails where there is no superblock.
-        let said = output(&argv(["mdadm", "--examine", "--export", &shown(member)]), &[]).unwrap_or_default();
-        if is_member_of(&said, &name) {
-            output(&argv(["mdadm", "--zero-superblock", &shown(member)]), &[])?;
-        }
-    }
-    Ok(())
+/// What a note holds, and who wrote it; `None` where there is none any more.
+fn note(path: &Path) -> Result<Option<(String, u32)>> {
+    let Some(note) = entry(path)? else { return Ok(None) };
+    let file = match note.open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.with_context(|| format!("refused to read {}: it is no plain file", path.display()))?,
+    };
+    let owner = file.metadata()?.uid();
+    Ok(Some((beginning(file).unwrap_or_default(), owner)))
 }
 
-/// `MD_NAME=HOST:NAME`, or without the host.
-fn is_member_of(examined: &str, array: &str) -> bool {
-    let name = examined.lines().find_map(|line| line.strip_prefix("MD_NAME="));
-    name.is_some_and(|name| name.rsplit(':').next() == Some(array))
-}
-
-/// The set stops when what is dirty is written, and what it caches with it. Members keep their numbers, which other devices
-/// may have by now: only one that says that it is of this set is changed. It fails where there is no superblock.
-fn stop_cache(set: &CacheSet) -> Result<()> {
-    let stands = Path::new("/sys/fs/bcache").join(&set.uuid);
-    for attempt in 0.. {
-        if !stands.exists() {
-            break;
-        }
-        // It may be on its way out already.
-        let _ = std::fs::write(stands.join("stop"), "1");
-        if attempt >= CACHE_ATTEMPTS {
-            bail!("the cache set {} does not stop; is what it caches still mounted?", set.uuid);
+/// The kernel may still be writing, udev may look at it, and processes may be on their way out.
+fn remove(removal: &Removal) -> Result<()> {
+    let begun = Instant::now();
+    while is_there(&removal.while_there) {
+        let done = match &removal.act {
+            Act::Run(argv) => output(argv, &[]).map(drop),
+            Act::Write(path, text) => {
+                std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+            }
+        };
+        if begun.elapsed() > PATIENCE {
+            return done.and_then(|()| Err(anyhow!("{} shows that it is still in use", shown(&removal.while_there))));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    for member in set.members.iter().filter(|member| devices::device_number(member).is_some()) {
-        let shown = member.display().to_string();
-        let said = output(&argv(["bcache-super-show", &shown]), &[]).unwrap_or_default();
-        if is_of_set(&said, &set.uuid) {
-            forget_member(&shown)?;
-        }
-    }
     Ok(())
 }
 
-const CACHE_ATTEMPTS: u32 = 600;
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The kernel lets go of members a while after the set has gone.
-fn forget_member(device: &str) -> Result<()> {
-    for attempt in 0.. {
-        match output(&argv(["wipefs", "--all", "--quiet", device]), &[]) {
-            Err(error) if attempt >= CACHE_ATTEMPTS => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(50)),
-            Ok(_) => break,
-        }
+fn is_there(there: &There) -> bool {
+    match there {
+        There::File(path) => path.exists(),
+        There::Listed(program, is_there) => output(program, &[]).is_ok_and(|shown| is_there(&shown)),
     }
-    Ok(())
 }
 
-/// `cset.uuid\t\tUUID`.
-fn is_of_set(shown: &str, uuid: &str) -> bool {
-    shown.lines().any(|line| line.strip_prefix("cset.uuid").is_some_and(|found| found.trim() == uuid))
+fn shown(there: &There) -> String {
+    match there {
+        There::File(path) => path.display().to_string(),
+        There::Listed(program, _) => format!("`{}`", program.join(" ")),
+    }
 }
 
 /// Waits for processes that are about to end. Lazy at last where a FUSE daemon is dead, whose mount
@@ -207,74 +181,9 @@ fn remove_tree(path: &Path) -> Result<()> {
     }
 }
 
-/// Best effort, as the pool of a daemon that was killed is gone already: the device is free then.
-fn export_pool(pool: &str) -> Result<()> {
-    let listed = output(&argv(["zpool", "list", "-H", "-o", "name"]), &[]).unwrap_or_default();
-    if listed.lines().any(|name| name == pool) {
-        output(&argv(["zpool", "export", "-f", pool]), &[])?;
-    }
-    Ok(())
-}
-
-/// By such a segment a second server would see that the first still runs; one that ends in order removes segment and
-/// note. Only what the noted server made itself, as the number may have been given again, and what belongs to the user who
-/// wrote the note.
-fn remove_segment(noted: &Path) -> Result<()> {
-    let Some(note) = entry(noted)? else { return Ok(()) };
-    let file = match note.open() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        opened => opened.with_context(|| format!("refused to read {}: it is no plain file", noted.display()))?,
-    };
-    let owner = file.metadata()?.uid();
-    let noted = beginning(file).unwrap_or_default();
-    let Some((server, segment)) = noted_segment(&noted) else { return Ok(()) };
-    for attempt in 0.. {
-        let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-        match segment_of(&all, segment).filter(|found| (found.made_by, found.owner) == (server, owner)) {
-            None => break,
-            Some(Segment { attached: 0, .. }) => {
-                return output(&argv(["ipcrm", "--shmem-id", &segment.to_string()]), &[]).map(drop);
-            }
-            Some(Segment { attached, .. }) if attempt >= 40 => {
-                bail!(
-                    "segment {segment} is still attached to {attached} processes; end them, then `ipcrm -m {segment}`"
-                )
-            }
-            // Its processes see that it has gone, and are on their way out.
-            Some(_) => std::thread::sleep(Duration::from_millis(50)),
-        }
-    }
-    Ok(())
-}
-
-/// Process and segment: the first line, and the last number of the seventh.
-fn noted_segment(noted: &str) -> Option<(u32, u32)> {
-    let mut lines = noted.lines();
-    let server = lines.next()?.trim().parse().ok()?;
-    Some((server, lines.nth(5)?.split_ascii_whitespace().nth(1)?.parse().ok()?))
-}
-
-#[derive(Debug, PartialEq)]
-struct Segment {
-    made_by: u32,
-    /// Processes that have it.
-    attached: u32,
-    owner: u32,
-}
-
-/// Fields 5, 7 and 8 (sysvipc(7)).
-fn segment_of(all: &str, segment: u32) -> Option<Segment> {
-    let mut rows = all.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
-    let segment = segment.to_string();
-    let row = rows.find(|row| row.get(1) == Some(&segment.as_str()))?;
-    let number = |field: usize| row.get(field)?.parse().ok();
-    Some(Segment { made_by: number(4)?, attached: number(6)?, owner: number(7)? })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::layer::uuid_of_cache;
     use std::path::PathBuf;
 
     const RUN: &str = "0123456789ab";
@@ -282,16 +191,28 @@ mod tests {
 
     /// As a step of the run's one cell.
     fn one(undo: &Undo) -> Result<()> {
-        super::one(undo, CELL, &Own { run: RUN, disks: &[] })
+        super::one(undo, CELL, &Own { run: RUN, disks: &[], take_downs: &[] })
+    }
+
+    /// As journals have had it from the first version on.
+    fn read(undo: &str) -> Undo {
+        serde_json::from_str(undo).unwrap_or_else(|error| panic!("{undo}: {error}"))
+    }
+
+    fn named(word: &str, name: &str) -> Undo {
+        read(&format!(r#"{{"{word}":"{name}"}}"#))
     }
 
     fn stop(device: &str) -> Undo {
-        Undo::StopArray(Array { device: device.into(), members: vec!["/dev/null".into(), "/dev/nowhere".into()] })
+        read(&format!(r#"{{"stop_array":{{"device":"{device}","members":["/dev/null","/dev/nowhere"]}}}}"#))
     }
 
     fn stop_of(uuid: &str, member: &str) -> Undo {
-        Undo::StopCache(CacheSet { uuid: uuid.into(), members: vec![member.into()] })
+        read(&format!(r#"{{"stop_cache":{{"uuid":"{uuid}","members":["{member}"]}}}}"#))
     }
+
+    /// The name of the set that bcache makes under the cell's fourth layer.
+    const SET: &str = "7069636b-6673-0000-0efe-21c2758e1e86";
 
     fn restore(path: impl Into<PathBuf>, value: &str) -> Undo {
         Undo::Restore { path: path.into(), value: value.into(), set: None }
@@ -314,21 +235,12 @@ mod tests {
         }
     }
 
+    /// Journals are read by later versions, and what one has written must be read as it was meant.
     #[test]
-    fn only_sets_of_our_own_are_stopped() {
-        let uuid = "7069636b-6673-0000-af63-dc4c8601ec8c";
-        // As bcache-super-show 1.0.8 prints it.
-        let said = format!("dev.uuid\t\t1f\ndev.sectors_first\t16\n\ncset.uuid\t\t{uuid}\n");
-        assert!(is_of_set(&said, uuid) && !is_of_set(&said, &uuid[..35]) && !is_of_set("", uuid));
-    }
-
-    #[test]
-    fn only_members_of_the_array_are_forgotten() {
-        let said = "MD_LEVEL=raid1\nMD_DEVICES=2\nMD_NAME=host:pickfsa1l0\nMD_UUID=1:2:3:4\n";
-        assert!(is_member_of(said, "pickfsa1l0") && is_member_of("MD_NAME=pickfsa1l0", "pickfsa1l0"));
-        assert!(!is_member_of(said, "pickfsa1l") && !is_member_of(said, "a1l0") && !is_member_of("", "pickfsa1l0"));
-        let whole = stop("/dev/md/pickfsx");
-        assert_eq!(serde_json::from_str::<Undo>(&serde_json::to_string(&whole).unwrap()).unwrap(), whole);
+    fn what_plug_ins_take_down_is_read_as_it_is_written() {
+        for undo in [named("remove_group", "pickfsx"), stop("/dev/md/pickfsx"), stop_of("7069", "/dev/null")] {
+            assert_eq!(read(&serde_json::to_string(&undo).unwrap()), undo);
+        }
     }
 
     #[test]
@@ -340,7 +252,7 @@ mod tests {
         let mounts = Mounts::of(&run);
         let at = mounts.0.join("target");
         std::fs::create_dir(&at).unwrap();
-        let unmount = || super::one(&Undo::Unmount(at.clone()), CELL, &Own { run: &run, disks: &[] });
+        let unmount = || super::one(&Undo::Unmount(at.clone()), CELL, &Own { run: &run, disks: &[], take_downs: &[] });
         output(&argv(["mount", "-t", "tmpfs", "pickfs", &at.display().to_string()]), &[]).unwrap();
         let held = std::fs::File::create(at.join("held")).unwrap();
         let found = unmount();
@@ -363,13 +275,13 @@ mod tests {
             restore("/sys/dev/block/0:0/queue/scheduler", "none"),
             Undo::KillMarked(format!("PICKFS_DAEMON={}", name(""))),
             Undo::KillMarked(format!("PICKFS_RUN={RUN}")),
-            Undo::RemoveSegment("/nowhere/pickfs-0123456789ab/cluster/postmaster.pid".into()),
             Undo::RemoveZram("/dev/shm/pickfs-0123456789ab/zram".into()),
             Undo::RemoveMapping(name("l0")),
             Undo::RemoveMapping(name("l12d3")),
-            Undo::RemoveGroup(name("l1")),
+            named("remove_group", &name("l1")),
+            named("export_pool", &name("")),
             stop(&format!("/dev/md/{}", name("l2"))),
-            stop_of(&uuid_of_cache(&name("l3")), "/dev/null"),
+            stop_of(SET, "/dev/null"),
         ] {
             one(&undo).unwrap_or_else(|error| panic!("{undo:?}: {error:#}"));
         }
@@ -381,7 +293,6 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "kept").unwrap();
         let foreign = "7069636b-6673-0000-af63-dc4c8601ec8c";
-        let own = uuid_of_cache(&format!("pickfs{CELL}l0"));
         for undo in [
             Undo::Unmount("/".into()),
             Undo::Unmount("/srv/pickfs-0123456789ab/target".into()),
@@ -408,26 +319,24 @@ mod tests {
             Undo::KillMarked("PICKFS_RUN=ba9876543210".into()),
             Undo::KillMarked("PICKFS_FULL=1".into()),
             Undo::KillMarked("PICKFS_DAEMON=pickfsfedcba9876543210".into()),
-            Undo::ExportPool("tank".into()),
-            Undo::ExportPool("pickfsfedcba9876543210".into()),
-            Undo::ExportPool(format!("pickfs{CELL}l0")),
-            Undo::RemoveSegment("/var/lib/postgresql/cluster/postmaster.pid".into()),
-            Undo::RemoveSegment("/nowhere/pickfs-0123456789ab/notes".into()),
+            named("export_pool", "tank"),
+            named("export_pool", "pickfsfedcba9876543210"),
+            named("export_pool", &format!("pickfs{CELL}l0")),
+            // No plug-in here has the word.
+            named("remove_segment", "/nowhere/pickfs-0123456789ab/cluster/postmaster.pid"),
+            named("shell", "id"),
             Undo::RemoveMapping("home".into()),
             Undo::RemoveMapping(format!("pickfs{CELL}")),
             Undo::RemoveMapping(format!("pickfs{CELL}l0/../home")),
             Undo::RemoveMapping("pickfsfedcba9876543210l0".into()),
-            Undo::RemoveGroup("vg0".into()),
-            Undo::RemoveGroup(format!("pickfs{CELL}-group")),
+            named("remove_group", "vg0"),
+            named("remove_group", &format!("pickfs{CELL}-group")),
             stop("/dev/md/home"),
             stop("/dev/md0"),
             stop(&format!("/dev/md/../pickfs{CELL}l0")),
-            Undo::StopArray(Array {
-                device: format!("/dev/md/pickfs{CELL}l0").into(),
-                members: vec!["/srv/disk".into()],
-            }),
+            read(&format!(r#"{{"stop_array":{{"device":"/dev/md/pickfs{CELL}l0","members":["/srv/disk"]}}}}"#)),
             stop_of(foreign, "/dev/null"),
-            stop_of(&own, "/srv/disk"),
+            stop_of(SET, "/srv/disk"),
             stop_of("7069636b-6673-/../x", "/dev/null"),
         ] {
             let error = one(&undo).unwrap_err().to_string();
@@ -443,7 +352,8 @@ mod tests {
         for run in ["", "runs", "main", "0123456789a", "0123456789AB", "0123456789abc", "0123456789a/"] {
             let kept = folder.path().join(format!("pickfs-{run}/kept"));
             std::fs::create_dir_all(&kept).unwrap();
-            let (own, undo) = (Own { run, disks: &[] }, Undo::RemoveTree(kept.parent().unwrap().into()));
+            let (own, undo) =
+                (Own { run, disks: &[], take_downs: &[] }, Undo::RemoveTree(kept.parent().unwrap().into()));
             assert!(super::one(&undo, "run", &own).unwrap_err().to_string().starts_with("refused"), "{run}");
             assert!(all(&own, &[], &mut Link::to_nobody()).is_err(), "{run}");
             assert!(kept.exists(), "{run}");
@@ -471,33 +381,6 @@ mod tests {
         other.wait().unwrap();
     }
 
-    #[test]
-    fn a_segment_goes_with_the_server_that_made_it_and_no_other_does() {
-        use std::process::{Command, Stdio};
-        let made = Command::new("ipcmk").args(["-M", "4096"]).stdout(Stdio::piped()).spawn();
-        let made = made.expect("ipcmk of util-linux");
-        let server = made.id();
-        let printed = String::from_utf8(made.wait_with_output().unwrap().stdout).unwrap();
-        let segment: u32 = printed.split_whitespace().next_back().unwrap().parse().unwrap();
-        let is_there = || {
-            let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
-            segment_of(&all, segment).is_some_and(|found| (found.made_by, found.attached) == (server, 0))
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let cluster = folder.path().canonicalize().unwrap().join("pickfs-0123456789ab/cluster");
-        std::fs::create_dir_all(&cluster).unwrap();
-        let undo = Undo::RemoveSegment(cluster.join("postmaster.pid"));
-        let note = |server: u32| {
-            let noted = format!("{server}\n/d\n1795253383\n5432\n/s\n\n  9775883   {segment}\nready   \n");
-            std::fs::write(cluster.join("postmaster.pid"), noted).unwrap();
-        };
-        for (noted, stays) in [(server + 1, true), (server, false), (server, false)] {
-            note(noted);
-            one(&undo).unwrap();
-            assert_eq!(is_there(), stays, "{noted}");
-        }
-    }
-
     /// It would be waited for, or read without end.
     #[test]
     fn a_note_that_is_no_plain_file_is_not_read() {
@@ -507,7 +390,7 @@ mod tests {
         std::fs::create_dir_all(&cluster).unwrap();
         let note = cluster.join("postmaster.pid");
         let refused = |what: &str| {
-            let error = format!("{:#}", one(&Undo::RemoveSegment(note.clone())).unwrap_err());
+            let error = format!("{:#}", super::note(&note).unwrap_err());
             assert!(error.contains("no plain file"), "{what}: {error}");
             let entry = Entry::without_links(&note).unwrap();
             let error = format!("{:#}", zram::remove(&entry, &note).unwrap_err());

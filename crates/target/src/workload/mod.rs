@@ -22,6 +22,7 @@ mod system;
 pub mod trace;
 mod trees;
 
+use crate::stack::take_down::TakeDown;
 use crate::stack::{Argv, Place, argv};
 use crate::stage::{Phase, Stage, TimedUntil};
 use anyhow::Result;
@@ -228,10 +229,10 @@ pub trait Workload: Sync {
         None
     }
 
-    /// Files below `root`, the folder that it works in, where PostgreSQL servers note the segments of System V shared
-    /// memory that they leave when they are killed: removed when all of its programs have ended.
-    fn segment_notes(&self, _settings: &Settings, _root: &Path) -> Vec<PathBuf> {
-        Vec::new()
+    /// What its programs leave when they are killed, and the file in which they note it, for work in the folder `root`: taken
+    /// down when all of them have ended.
+    fn take_down(&self, _settings: &Settings, _root: &Path) -> Option<(&'static TakeDown, PathBuf)> {
+        None
     }
 
     /// Bytes of room for a recording of all that the target's disk is given, where the work needs one
@@ -258,6 +259,9 @@ pub struct OtherDisk {
     /// Where the disk's image goes: the run's folder in memory, or another that carries the run's name.
     pub folder: PathBuf,
 }
+
+/// What the programs of any work can leave.
+pub(crate) const TAKE_DOWNS: &[&TakeDown] = &[&databases::postgresql::SEGMENT];
 
 /// Those for users, without the ones that test pickfs itself.
 pub fn for_users() -> impl Iterator<Item = &'static dyn Workload> {

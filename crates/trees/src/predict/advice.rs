@@ -44,7 +44,7 @@ pub struct More<'a> {
 impl Prediction {
     /// `None` for a file system of which no way to compress was predicted.
     pub fn advice(&self, filesystem: &str) -> Option<Advice<'_>> {
-        let mut ways = self.ways.iter().filter(|way| way.way.filesystem == filesystem);
+        let mut ways = self.ways.iter().filter(|way| way.way.rules.filesystem == filesystem);
         let plain = ways.next()?.stored.bytes.max(1.0);
         let saves = |way: &Predicted| 1.0 - way.stored.bytes / plain;
         let best = ways.clone().max_by(|a, b| saves(a).total_cmp(&saves(b)))?;
@@ -59,7 +59,7 @@ impl Prediction {
         };
         let share = saves(best) - saves(pick);
         let speed = self.speed(pick).zip(self.speed(best)).map(|(pick, best)| best / pick);
-        let more = (pick.way != best.way && share >= WORTH_NAMING).then_some(More { way: best, share, speed });
+        let more = (share >= WORTH_NAMING).then_some(More { way: best, share, speed });
         Some(Advice { gain, pick, saves: saves(pick), more })
     }
 

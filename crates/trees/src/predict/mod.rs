@@ -144,10 +144,10 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// By size; what zfs takes, by size in its records: so what it does not compress is known from the walk.
+    /// By size, as the file system counts it.
     fn stratum(&self, quantity: usize) -> Stratum {
         let way = quantity.checked_sub(1).map(|amount| &WAYS[amount / 2]);
-        let in_records = way.is_some_and(|way| way.filesystem == "zfs");
+        let in_records = way.is_some_and(|way| way.rules.in_records);
         let size = |seen: &Seen| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
         let drawn = self.seen.values().map(|seen| Drawn { size: size(seen), amount: seen.amounts[quantity] }).collect();
         let bytes = if in_records { self.range.in_records } else { self.range.bytes };
@@ -301,7 +301,8 @@ mod tests {
         }
         let survey = crate::scan::survey::survey(folder.path(), &Options::default()).unwrap();
         let found = predict(&survey, &Effort { half_width: 1.0, ..Effort::usual(1) });
-        let off = found.ways.iter().find(|ways| (ways.way.filesystem, ways.way.option) == ("zfs", "off")).unwrap();
+        let off =
+            found.ways.iter().find(|ways| (ways.way.rules.filesystem, ways.way.option) == ("zfs", "off")).unwrap();
         assert!(found.files_read < 400, "{}", found.files_read);
         assert_eq!((off.stored.bytes.round(), off.stored.half_width), (taken as f64, 0.0));
         assert_eq!(off.plain, off.stored);

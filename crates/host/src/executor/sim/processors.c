@@ -17,6 +17,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <asm/msr.h>
+#include "mark.h"
 
 /* driver.c has it. */
 struct clock_event_device *find_timer(void);

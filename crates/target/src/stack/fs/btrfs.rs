@@ -1,44 +1,48 @@
 //! btrfs, with the compressions, metadata profiles and copy-on-write switches that people compare.
 
-use super::feature::{
-    CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, MULTI_DEVICE,
-    REFLINKS, SHRINK, SNAPSHOTS, changed,
-};
-use super::oldest_kernel::Needed::{ToRead, ToWrite};
-use super::{
-    ANOTHER_LAST, COUNT, DEDUP, DEVICE, Facts, Filesystem, Freed, FsSpec, HALF, LAST, MOUNT_POINT, Snapshots, Upkeep,
-    VFS_FILE, Variant, argv, make, mount_names, mount_options, number_above,
-};
-use pickfs_core::plan::MkfsOptions;
+use super::*;
 
 pub(crate) const BTRFS: Filesystem = Filesystem {
     name: "btrfs",
     about: "copy on write, with checksums, snapshots, compression and several devices",
     tools: &[("mkfs.btrfs", "btrfs-progs"), ("btrfs", "btrfs-progs"), ("chattr", "e2fsprogs"), ("lsattr", "e2fsprogs")],
-    mkfs: |spec| make(&["mkfs.btrfs", "-f", "-q"], &["-K"], spec),
-    mount_options: mount_names::BTRFS,
-    mkfs_options: MkfsOptions { folders: &["-r", "--rootdir"], programs: &[] },
+    making: Making {
+        options: MkfsOptions { folders: &["-r", "--rootdir"], programs: &[] },
+        // New files take "no copy on write" from their directory, so the empty root is the place to set it
+        // (btrfs(5), FILE ATTRIBUTES).
+        in_place: Some(|spec| {
+            let asked = spec.nodatacow || spec.variant == Some(NOCOW);
+            asked.then(|| argv(["chattr", "+C", &spec.mount_point()]))
+        }),
+        takes_several: true,
+        ..Making::by(|spec| make(&["mkfs.btrfs", "-f", "-q"], &["-K"], spec))
+    },
     variants: VARIANTS,
-    // mkfs.btrfs says so itself, for metadata in two copies, its default.
-    minimum_size: 109 << 20,
-    // btrfs(5): 16 EiB by its format, of which the VFS leaves 8 EiB to a file.
-    largest_file: Some(VFS_FILE),
-    largest_volume: Some(u64::MAX),
-    // Since kernel 6.2 `discard=async` is the default where the device can discard.
-    no_discard: Some("nodiscard"),
-    // New files take "no copy on write" from their directory, so the empty root is the place to set it
-    // (btrfs(5), FILE ATTRIBUTES).
-    in_place: Some(|spec| {
-        let asked = spec.nodatacow || spec.variant == Some(NOCOW);
-        asked.then(|| argv(["chattr", "+C", &spec.mount_point()]))
-    }),
-    takes_several: true,
-    // Devices are named one by one: who scans devices for their file systems may not have come to them yet, or not be
-    // there.
-    mount: |driver, spec| {
-        let others = spec.more_devices.iter().map(|device| format!("device={}", device.display()));
-        let options = mount_options::with_discard(driver.no_discard, spec).into_iter().chain(others);
-        mount_options::command(driver.name, &options.collect::<Vec<_>>(), spec)
+    // mkfs.btrfs says the least itself, for metadata in two copies, its default. btrfs(5): 16 EiB by its format, of which the
+    // VFS leaves 8 EiB to a file.
+    limits: Limits { least: 109 << 20, file: Some(VFS_FILE), volume: Some(u64::MAX), ..Limits::DEFAULT },
+    mounting: Mounting {
+        // Devices are named one by one: who scans devices for their file systems may not have come to them yet, or not be
+        // there.
+        command: |driver, spec| {
+            let others = spec.more_devices.iter().map(|device| format!("device={}", device.display()));
+            let options = with_discard(driver.mounting.no_discard, spec).into_iter().chain(others);
+            command(driver.name, &options.collect::<Vec<_>>(), spec)
+        },
+        // Since kernel 6.2 `discard=async` is the default where the device can discard.
+        no_discard: Some("nodiscard"),
+        options: mount_names::BTRFS,
+        // Level 0 is the default one (btrfs(5), COMPRESSION), which the kernel shows by its number.
+        spellings: &[
+            ("compress=lzo:0", "compress=lzo"),
+            ("compress=zlib:0", "compress=zlib"),
+            ("compress=zstd:0", "compress=zstd"),
+            ("compress-force=zlib:0", "compress-force=zlib"),
+            ("compress-force=zstd:0", "compress-force=zstd"),
+        ],
+        // The default commit interval is 30 s. `notreelog` and `flushoncommit` promise more, not less.
+        weakens: |option| option == "nobarrier" || number_above(option, "commit=", 30),
+        ..Mounting::DEFAULT
     },
     mismatches: profile_mismatches,
     facts: &[
@@ -47,27 +51,7 @@ pub(crate) const BTRFS: Filesystem = Filesystem {
         ("root attributes", &["lsattr", "-d", MOUNT_POINT]),
     ],
     // btrfs(5), FILESYSTEM FEATURES, and `mkfs.btrfs -O list-all`.
-    since: &[
-        ("", ToRead, "2.6.29"),
-        ("MIXED_BACKREF", ToRead, "2.6.31"),
-        ("DEFAULT_SUBVOL", ToRead, "2.6.34"),
-        ("MIXED_GROUPS", ToRead, "2.6.37"),
-        ("COMPRESS_LZO", ToRead, "2.6.38"),
-        ("BIG_METADATA", ToRead, "3.4"),
-        ("EXTENDED_IREF", ToRead, "3.7"),
-        ("RAID56", ToRead, "3.9"),
-        ("SKINNY_METADATA", ToRead, "3.10"),
-        ("NO_HOLES", ToRead, "3.14"),
-        ("COMPRESS_ZSTD", ToRead, "4.14"),
-        ("METADATA_UUID", ToRead, "5.0"),
-        ("RAID1C34", ToRead, "5.5"),
-        ("ZONED", ToRead, "5.12"),
-        ("RAID_STRIPE_TREE", ToRead, "6.7"),
-        ("SIMPLE_QUOTA", ToRead, "6.7"),
-        ("FREE_SPACE_TREE_VALID", ToWrite, "4.9"),
-        ("VERITY", ToWrite, "5.15"),
-        ("BLOCK_GROUP_TREE", ToWrite, "6.1"),
-    ],
+    kernel: Kernel { since: SINCE, ..Kernel::DEFAULT },
     versions: &[("btrfs-progs", &["btrfs", "--version"])],
     upkeep: &[
         Upkeep::mounted("balance", &[&["btrfs", "balance", "start", "--full-balance", MOUNT_POINT]]),
@@ -122,38 +106,52 @@ pub(crate) const BTRFS: Filesystem = Filesystem {
         exclusive: None,
     }),
     // btrfs(5), btrfs-device(8), btrfs-filesystem(8).
-    features: &[
-        CHECKSUMS,
-        COMPRESSION,
-        CRASH_CONSISTENCY,
-        GROW,
-        METADATA_CHECKSUMS,
-        MULTI_DEVICE,
-        REFLINKS,
-        SHRINK,
-        SNAPSHOTS,
-    ],
-    more_features: &[CREATION_TIME],
-    // Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5), MOUNT OPTIONS).
-    features_in_effect: |driver, state: &FsState| {
-        let in_place = state.nodatacow || state.variant == Some(NOCOW);
-        let bare = in_place || state.mounted_with(&["nodatacow", "nodatasum"]);
-        let without: &[&str] = if bare { &[CHECKSUMS, COMPRESSION] } else { &[] };
-        changed(driver.features, without, &[])
+    features: Features {
+        usual: &[
+            CHECKSUMS,
+            COMPRESSION,
+            CRASH_CONSISTENCY,
+            GROW,
+            METADATA_CHECKSUMS,
+            MULTI_DEVICE,
+            REFLINKS,
+            SHRINK,
+            SNAPSHOTS,
+        ],
+        more: &[CREATION_TIME],
+        compresses: |shown| shown.keys().any(|option| option.starts_with("compress")),
+        depending: &[(CHECKSUMS, has_checksums), (COMPRESSION, has_checksums)],
+        ..Features::DEFAULT
     },
-    mount_mismatches: |asked, shown, _| mount_options::mismatches_respelled(SPELLINGS, asked, shown),
-    // The default commit interval is 30 s. `notreelog` and `flushoncommit` promise more, not less.
-    weakens: |option| option == "nobarrier" || number_above(option, "commit=", 30),
     ..Filesystem::DEFAULT
 };
 
-/// Level 0 is the default one (btrfs(5), COMPRESSION), which the kernel shows by its number.
-const SPELLINGS: &[(&str, &str)] = &[
-    ("compress=lzo:0", "compress=lzo"),
-    ("compress=zlib:0", "compress=zlib"),
-    ("compress=zstd:0", "compress=zstd"),
-    ("compress-force=zlib:0", "compress-force=zlib"),
-    ("compress-force=zstd:0", "compress-force=zstd"),
+/// Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5), MOUNT OPTIONS).
+fn has_checksums(state: &FsState) -> bool {
+    let in_place = state.nodatacow || state.variant == Some(NOCOW);
+    !in_place && !state.mounted_with(&["nodatacow", "nodatasum"])
+}
+
+const SINCE: &[oldest_kernel::Since] = &[
+    ("", ToRead, "2.6.29"),
+    ("MIXED_BACKREF", ToRead, "2.6.31"),
+    ("DEFAULT_SUBVOL", ToRead, "2.6.34"),
+    ("MIXED_GROUPS", ToRead, "2.6.37"),
+    ("COMPRESS_LZO", ToRead, "2.6.38"),
+    ("BIG_METADATA", ToRead, "3.4"),
+    ("EXTENDED_IREF", ToRead, "3.7"),
+    ("RAID56", ToRead, "3.9"),
+    ("SKINNY_METADATA", ToRead, "3.10"),
+    ("NO_HOLES", ToRead, "3.14"),
+    ("COMPRESS_ZSTD", ToRead, "4.14"),
+    ("METADATA_UUID", ToRead, "5.0"),
+    ("RAID1C34", ToRead, "5.5"),
+    ("ZONED", ToRead, "5.12"),
+    ("RAID_STRIPE_TREE", ToRead, "6.7"),
+    ("SIMPLE_QUOTA", ToRead, "6.7"),
+    ("FREE_SPACE_TREE_VALID", ToWrite, "4.9"),
+    ("VERITY", ToWrite, "5.15"),
+    ("BLOCK_GROUP_TREE", ToWrite, "6.1"),
 ];
 
 const NOCOW: &str = "nocow";
@@ -166,68 +164,39 @@ fn snapshot(spec: &FsSpec, number: u64) -> String {
 /// Mount options are written as the kernel shows them, so that they can be found again in `/proc/self/mountinfo`. For
 /// the least devices of a profile see mkfs.btrfs(8), PROFILES; of four devices and more, a `raid10` is more than a `raid1`.
 const VARIANTS: &[Variant] = &[
-    Variant { name: "none", about: "no compression, as mkfs makes it", ..Variant::DEFAULT },
-    Variant { name: "lzo", about: "compressed with lzo: the cheapest", mount: &["compress=lzo"], ..Variant::DEFAULT },
-    Variant { name: "zlib", about: "compressed with zlib at level 3", mount: &["compress=zlib:3"], ..Variant::DEFAULT },
-    Variant { name: "zstd:1", about: "compressed with zstd, fast", mount: &["compress=zstd:1"], ..Variant::DEFAULT },
-    Variant {
-        name: "zstd:3",
-        about: "compressed with zstd, its default",
-        mount: &["compress=zstd:3"],
-        ..Variant::DEFAULT
-    },
-    Variant { name: NOCOW, about: "data written in place, without checksums (chattr +C)", ..Variant::DEFAULT },
-    Variant { name: "single", about: "one copy of metadata", mkfs: &["-m", "single"], ..Variant::DEFAULT },
-    Variant { name: "dup", about: "two copies of metadata", mkfs: &["-m", "dup"], ..Variant::DEFAULT },
-    Variant {
-        name: "raid0",
-        about: "data striped over all devices, two copies of metadata on two of them",
-        mkfs: &["-m", "raid1", "-d", "raid0"],
-        least_devices: 2,
-        ..Variant::DEFAULT
-    },
-    Variant {
-        name: "raid1",
-        about: "two copies of everything, on two devices",
-        mkfs: &["-m", "raid1", "-d", "raid1"],
-        least_devices: 2,
-        ..Variant::DEFAULT
-    },
-    Variant {
-        name: "raid1c3",
-        about: "three copies of everything, on three devices",
-        mkfs: &["-m", "raid1c3", "-d", "raid1c3"],
-        least_devices: 3,
-        ..Variant::DEFAULT
-    },
-    Variant {
-        name: "raid10",
-        about: "two copies of everything, striped over all devices",
-        mkfs: &["-m", "raid10", "-d", "raid10"],
-        least_devices: 4,
-        ..Variant::DEFAULT
-    },
+    Variant::new("none", "no compression, as mkfs makes it"),
+    Variant::new("lzo", "compressed with lzo: the cheapest").mount(&["compress=lzo"]),
+    Variant::new("zlib", "compressed with zlib at level 3").mount(&["compress=zlib:3"]),
+    Variant::new("zstd:1", "compressed with zstd, fast").mount(&["compress=zstd:1"]),
+    Variant::new("zstd:3", "compressed with zstd, its default").mount(&["compress=zstd:3"]),
+    Variant::new(NOCOW, "data written in place, without checksums (chattr +C)"),
+    Variant::new("single", "one copy of metadata").mkfs(&["-m", "single"]),
+    Variant::new("dup", "two copies of metadata").mkfs(&["-m", "dup"]),
+    Variant::new("raid0", "data striped over all devices, two copies of metadata on two of them")
+        .mkfs(&["-m", "raid1", "-d", "raid0"])
+        .devices(2),
+    Variant::new("raid1", "two copies of everything, on two devices").mkfs(&["-m", "raid1", "-d", "raid1"]).devices(2),
+    Variant::new("raid1c3", "three copies of everything, on three devices")
+        .mkfs(&["-m", "raid1c3", "-d", "raid1c3"])
+        .devices(3),
+    Variant::new("raid10", "two copies of everything, striped over all devices")
+        .mkfs(&["-m", "raid10", "-d", "raid10"])
+        .devices(4),
     // Kernels before 6.7, and mkfs.btrfs 6.2, take one copy of each only (btrfs(5), ZONED MODE).
-    Variant {
-        name: "zoned",
-        about: "for host-managed disks: each zone is written in order, one copy of everything",
-        mkfs: &["-O", "zoned", "-m", "single", "-d", "single"],
-        zoned: true,
-        ..Variant::DEFAULT
-    },
+    Variant::new("zoned", "for host-managed disks: each zone is written in order, one copy of everything")
+        .mkfs(&["-O", "zoned", "-m", "single", "-d", "single"])
+        .zoned("btrfs super block", "ZONED"),
 ];
 
 /// What a variant says of profiles must be what the kernel shows.
 fn profile_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
     let shown = facts.get("btrfs profiles").map(String::as_str).unwrap_or_default();
-    let super_block = facts.get("btrfs super block").map(String::as_str).unwrap_or_default();
-    let is_zoned = super_block.split_whitespace().any(|word| word == "ZONED");
     let pairs = BTRFS.variant(spec.variant).map(|variant| variant.mkfs).unwrap_or_default().chunks_exact(2);
     let contradicts = |pair: &[&str]| {
         let (what, shown) = match pair[0] {
             "-m" => ("Metadata", profile(shown, "Metadata")),
             "-d" => ("Data", profile(shown, "Data")),
-            _ => ("feature", is_zoned.then_some("zoned")),
+            _ => return None,
         };
         let (asked, shown) = (pair[1], shown.unwrap_or("nothing"));
         (!shown.eq_ignore_ascii_case(asked)).then(|| format!("asked for {what} {asked}, the kernel shows {shown}"))

@@ -1,24 +1,24 @@
 //! ext4, and what its elders ext2 and ext3 share with it.
 
-use super::feature::{
-    CASE_FOLDING, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW, METADATA_CHECKSUMS, SHRINK, changed,
-};
-use super::oldest_kernel::Needed::{ToRead, ToWrite};
-use super::{
-    Argv, DEVICE, Filesystem, FreeSpace, FsSpec, HALF, Upkeep, make, mount_names, mount_options, number_above,
-};
-use pickfs_core::plan::MkfsOptions;
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const EXT4: Filesystem = Filesystem {
     name: "ext4",
     about: "journalling, the default of Debian's installer",
-    mkfs: |spec| mke2fs("ext4", spec),
+    making: Making { options: EXT.making.options, ..Making::by(|spec| mke2fs("ext4", spec)) },
     // Documentation/filesystems/ext4/blocks.rst of Linux: extents hold 2^32 blocks of a file and lie within 2^48 blocks.
-    largest_file: Some(16 << 40),
-    largest_volume: Some(1 << 60),
-    more_features: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, METADATA_CHECKSUMS],
-    features_in_effect,
+    limits: Limits { file: Some(16 << 40), volume: Some(1 << 60), ..EXT.limits },
+    // By the super block (ext4(5), FILE SYSTEM FEATURES). Where it was not read, a journal is assumed, as nearly always.
+    features: Features {
+        more: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, METADATA_CHECKSUMS],
+        depending: &[
+            (CASE_FOLDING, |state| flag(state, "casefold") == Some(true)),
+            (CRASH_CONSISTENCY, |state| flag(state, "has_journal") != Some(false)),
+            (ENCRYPTION, |state| flag(state, "encrypt") == Some(true)),
+            (METADATA_CHECKSUMS, |state| flag(state, "metadata_csum") == Some(true)),
+        ],
+        ..EXT.features
+    },
     upkeep: &[
         CHECK,
         // Only files with extents (e4defrag(8)).
@@ -33,59 +33,64 @@ pub(crate) const EXT4: Filesystem = Filesystem {
         SHRINK_UNMOUNTED,
     ],
     // ext4(5), KERNEL SUPPORT; what of them keeps it from being read or written, fs/ext4/ext4.h of Linux.
-    since: &[
-        ("", ToRead, "2.6.28"),
-        ("mmp", ToRead, "3.0"),
-        ("inline_data", ToRead, "3.8"),
-        ("encrypt", ToRead, "4.1"),
-        ("metadata_csum_seed", ToRead, "4.4"),
-        ("ea_inode", ToRead, "4.13"),
-        ("large_dir", ToRead, "4.13"),
-        ("casefold", ToRead, "5.2"),
-        ("bigalloc", ToWrite, "3.2"),
-        ("quota", ToWrite, "3.6"),
-        ("metadata_csum", ToWrite, "3.18"),
-        ("project", ToWrite, "4.5"),
-        ("verity", ToWrite, "5.4"),
-    ],
+    kernel: Kernel {
+        since: &[
+            ("", ToRead, "2.6.28"),
+            ("mmp", ToRead, "3.0"),
+            ("inline_data", ToRead, "3.8"),
+            ("encrypt", ToRead, "4.1"),
+            ("metadata_csum_seed", ToRead, "4.4"),
+            ("ea_inode", ToRead, "4.13"),
+            ("large_dir", ToRead, "4.13"),
+            ("casefold", ToRead, "5.2"),
+            ("bigalloc", ToWrite, "3.2"),
+            ("quota", ToWrite, "3.6"),
+            ("metadata_csum", ToWrite, "3.18"),
+            ("project", ToWrite, "4.5"),
+            ("verity", ToWrite, "5.4"),
+        ],
+        ..EXT.kernel
+    },
     ..EXT
 };
 
 /// What all three share.
 pub(super) const EXT: Filesystem = Filesystem {
-    mkfs_options: MkfsOptions { folders: &["-d"], programs: &[] },
-    mount_options: mount_names::EXT,
+    // One module serves all three.
+    kernel: Kernel { slabs: &["ext4", "jbd2"], ..Kernel::DEFAULT },
+    making: Making { options: MkfsOptions { folders: &["-d"], programs: &[] }, ..Filesystem::DEFAULT.making },
     tools: &[("mke2fs", "e2fsprogs"), ("dumpe2fs", "e2fsprogs")],
     // On less, mke2fs leaves the journal out and says so only in a warning.
-    minimum_size: 2 << 20,
+    limits: Limits { least: 2 << 20, ..Limits::DEFAULT },
     facts: &[("dumpe2fs", &["dumpe2fs", "-h", DEVICE])],
     versions: &[("mke2fs", &["mke2fs", "-V"])],
     free_space: Some(FreeSpace { program: &["e2freefrag", DEVICE], extents: free_extents }),
     upkeep: &[CHECK, GROW_MOUNTED, SHRINK_UNMOUNTED],
     // resize2fs(8).
-    features: &[CRASH_CONSISTENCY, GROW, SHRINK],
-    // A commit interval over the default 5 s; no barriers; old data after a crash where new were promised (ext4(5)).
-    weakens: |option| {
-        let weak = ["nobarrier", "journal_async_commit", "data=writeback", "noauto_da_alloc"];
-        let spelled = SPELLINGS.iter().find(|(asked, _)| *asked == option).map_or(option, |(_, shown)| shown);
-        weak.contains(&spelled) || number_above(option, "commit=", 5)
+    features: Features { usual: &[CRASH_CONSISTENCY, GROW, SHRINK], ..Features::DEFAULT },
+    mounting: Mounting {
+        options: mount_names::EXT,
+        // As ext4(5) documents them and as the kernel shows them (fs/ext4/super.c of Linux). Defaults are not shown.
+        spellings: &[
+            ("auto_da_alloc=0", "noauto_da_alloc"),
+            ("auto_da_alloc=1", "auto_da_alloc"),
+            ("barrier=0", "nobarrier"),
+            ("barrier=1", "barrier"),
+            ("bsdgroups", "grpid"),
+            ("dioread_lock", "nodioread_nolock"),
+            ("no_mbcache", "nombcache"),
+            ("noload", "norecovery"),
+            ("sysvgroups", "nogrpid"),
+        ],
+        // A commit interval over the default 5 s; no barriers; old data after a crash where new were promised (ext4(5)).
+        weakens: |option| {
+            let weak = ["nobarrier", "journal_async_commit", "data=writeback", "noauto_da_alloc"];
+            weak.contains(&option) || number_above(option, "commit=", 5)
+        },
+        ..Mounting::DEFAULT
     },
-    mount_mismatches: |asked, shown, _| mount_options::mismatches_respelled(SPELLINGS, asked, shown),
     ..Filesystem::DEFAULT
 };
-
-/// Mount options as ext4(5) documents them and as the kernel shows them (fs/ext4/super.c of Linux). Defaults are not shown.
-const SPELLINGS: &[(&str, &str)] = &[
-    ("auto_da_alloc=0", "noauto_da_alloc"),
-    ("auto_da_alloc=1", "auto_da_alloc"),
-    ("barrier=0", "nobarrier"),
-    ("barrier=1", "barrier"),
-    ("bsdgroups", "grpid"),
-    ("dioread_lock", "nodioread_nolock"),
-    ("no_mbcache", "nombcache"),
-    ("noload", "norecovery"),
-    ("sysvgroups", "nogrpid"),
-];
 
 const CHECK: Upkeep = Upkeep::unmounted("check", &[&["e2fsck", "-f", "-n", DEVICE]]);
 const GROW_MOUNTED: Upkeep = Upkeep { before: (false, TO_HALF), ..Upkeep::mounted("grow", &[&["resize2fs", DEVICE]]) };
@@ -100,15 +105,8 @@ const QUOTA: Need = Need::KernelFunction {
     hint: "leave `quota` out of `operations`, or run it on Debian's kernel, here or in a guest (executor = \"vm\")",
 };
 
-/// The features by the super block (ext4(5), FILE SYSTEM FEATURES). Where it was not read, a
-/// journal is assumed, as nearly always.
-fn features_in_effect(driver: &Filesystem, state: &FsState) -> Vec<&'static str> {
-    let has = |flag: &str| state.says("dumpe2fs", "Filesystem features:", flag);
-    let flags = [("casefold", CASE_FOLDING), ("encrypt", ENCRYPTION), ("metadata_csum", METADATA_CHECKSUMS)];
-    let with: Vec<&'static str> =
-        flags.iter().filter(|(flag, _)| has(flag) == Some(true)).map(|(_, name)| *name).collect();
-    let without: &[&str] = if has("has_journal") == Some(false) { &[CRASH_CONSISTENCY] } else { &[] };
-    changed(driver.features, without, &with)
+fn flag(state: &FsState, name: &str) -> Option<bool> {
+    state.says("dumpe2fs", "Filesystem features:", name)
 }
 
 /// Nothing is left for the kernel to initialise in the background while a phase runs, and directory hashes come from

@@ -4,6 +4,7 @@
 //! can be compressed. What would take another mkfs, or another mount, is not there. Where a source is not sure, the
 //! feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs data.
 
+use super::MountOptions;
 use std::collections::BTreeMap;
 
 /// A name for plans, and what it promises.
@@ -13,34 +14,70 @@ pub struct Feature {
     pub about: &'static str,
 }
 
-/// Every feature, sorted by name.
-pub const FEATURES: &[Feature] = &[
-    Feature { name: CASE_FOLDING, about: "names that differ in upper and lower case alone can be one name" },
-    Feature { name: CHECKSUMS, about: "checksums of data: a wrong byte from the disk is an error, not an answer" },
-    Feature { name: COMPRESSION, about: "files can be kept compressed" },
-    Feature { name: CRASH_CONSISTENCY, about: "whole again after a crash, without a check of all of it" },
-    Feature { name: CREATION_TIME, about: "it is known when a file was made; tried on each, as old layouts lack it" },
-    Feature { name: ENCRYPTION, about: "files can be kept encrypted, by the file system's own means" },
-    Feature { name: GROW, about: "can be made larger later" },
-    Feature { name: METADATA_CHECKSUMS, about: "checksums of names, inodes and the like" },
-    Feature { name: MULTI_DEVICE, about: "devices can be added later, without a layer below" },
-    Feature { name: REFLINKS, about: "copies of files that share their blocks (cp --reflink)" },
-    Feature { name: SHRINK, about: "can be made smaller later" },
-    Feature { name: SNAPSHOTS, about: "the state of one moment can be kept while files change" },
-];
+macro_rules! features {
+    ($($word:ident, $name:literal, $about:literal;)*) => {
+        /// Every feature, sorted by name.
+        pub const FEATURES: &[Feature] = &[$(Feature { name: $name, about: $about }),*];
+        $(pub(crate) const $word: &str = $name;)*
+    };
+}
 
-pub(crate) const CASE_FOLDING: &str = "case-folding";
-pub(crate) const CHECKSUMS: &str = "checksums";
-pub(crate) const COMPRESSION: &str = "compression";
-pub(crate) const CRASH_CONSISTENCY: &str = "crash-consistency";
-pub(crate) const CREATION_TIME: &str = "creation-time";
-pub(crate) const ENCRYPTION: &str = "encryption";
-pub(crate) const GROW: &str = "grow";
-pub(crate) const METADATA_CHECKSUMS: &str = "metadata-checksums";
-pub(crate) const MULTI_DEVICE: &str = "multi-device";
-pub(crate) const REFLINKS: &str = "reflinks";
-pub(crate) const SHRINK: &str = "shrink";
-pub(crate) const SNAPSHOTS: &str = "snapshots";
+features! {
+    CASE_FOLDING, "case-folding", "names that differ in upper and lower case alone can be one name";
+    CHECKSUMS, "checksums", "checksums of data: a wrong byte from the disk is an error, not an answer";
+    COMPRESSION, "compression", "files can be kept compressed";
+    CRASH_CONSISTENCY, "crash-consistency", "whole again after a crash, without a check of all of it";
+    CREATION_TIME, "creation-time", "it is known when a file was made; tried on each, as old layouts lack it";
+    ENCRYPTION, "encryption", "files can be kept encrypted, by the file system's own means";
+    GROW, "grow", "can be made larger later";
+    METADATA_CHECKSUMS, "metadata-checksums", "checksums of names, inodes and the like";
+    MULTI_DEVICE, "multi-device", "devices can be added later, without a layer below";
+    REFLINKS, "reflinks", "copies of files that share their blocks (cp --reflink)";
+    SHRINK, "shrink", "can be made smaller later";
+    SNAPSHOTS, "snapshots", "the state of one moment can be kept while files change";
+}
+
+/// What overlayfs asks of the file system with its upper folder (Documentation/filesystems/overlayfs.rst, "Upper and Lower"),
+/// and of its names and its kind (ovl_dentry_weird() and ovl_make_workdir() in fs/overlayfs of Linux).
+pub(super) const NO_ATTRIBUTES: &str = "it has no extended attributes";
+pub(super) const NO_TYPES: &str = "its folders do not say of what type their entries are (d_type)";
+pub(super) const NAMES_DIFFER: &str = "it compares names by rules of its own";
+pub(super) const NO_WHITEOUTS: &str = "FUSE cannot leave a mark where a file was renamed away (RENAME_WHITEOUT)";
+pub(super) const READ_ONLY: &str = "it is a read-only image";
+
+pub(crate) const LINKS: &str = "hard and symbolic links";
+pub(crate) const MODES: &str = "owners and modes";
+
+/// What users can have of a file system.
+#[derive(Clone, Copy)]
+pub struct Features {
+    /// As its mkfs makes it by itself, sorted; names of [`FEATURES`].
+    pub usual: &'static [&'static str],
+    /// What options, or newer versions of mkfs, bring besides; sorted.
+    pub more: &'static [&'static str],
+    /// Those that options give or take, each with what says of one that stands whether it is there.
+    pub(super) depending: &'static [(&'static str, fn(&FsState) -> bool)],
+    /// Whether one that pickfs made, with these mount options in effect, keeps what is written compressed, or may do so.
+    pub(crate) compresses: fn(&MountOptions) -> bool,
+    /// What nearly all others keep of a file: [`LINKS`], [`MODES`].
+    pub keeps_no: &'static [&'static str],
+    /// Why overlayfs cannot have its upper folder on it.
+    pub no_upper: Option<&'static str>,
+}
+
+impl Features {
+    pub(super) const DEFAULT: Features =
+        Features { usual: &[], more: &[], depending: &[], compresses: |_| false, keeps_no: &[], no_upper: None };
+
+    /// The features of one that stands, sorted.
+    pub fn in_effect(&self, state: &FsState) -> Vec<&'static str> {
+        let is_fixed = |name: &&&str| self.depending.iter().all(|(depending, _)| depending != *name);
+        let there = self.depending.iter().filter(|(_, is_there)| is_there(state)).map(|(name, _)| *name);
+        let mut all: Vec<&'static str> = self.usual.iter().filter(is_fixed).copied().chain(there).collect();
+        all.sort();
+        all
+    }
+}
 
 /// A file system that stands, as far as is known.
 #[derive(Clone, Copy, Debug)]
@@ -59,12 +96,6 @@ pub struct FsState<'a> {
 impl FsState<'_> {
     pub(crate) fn mounted_with(&self, options: &[&str]) -> bool {
         self.mount.iter().any(|option| options.contains(&option.as_str()))
-    }
-
-    /// A journal that a mount option switches off leaves nothing whole after a crash.
-    pub(crate) fn without_journal_by(&self, option: &str, usual: &[&'static str]) -> Vec<&'static str> {
-        let without: &[&str] = if self.mounted_with(&[option]) { &[CRASH_CONSISTENCY] } else { &[] };
-        changed(usual, without, &[])
     }
 
     /// Whether `-O a,b`, as one word or two, switched a feature on; the last mention counts.
@@ -95,15 +126,6 @@ impl FsState<'_> {
     }
 }
 
-/// The list without some, and with others, sorted.
-pub(crate) fn changed(usual: &[&'static str], without: &[&str], with: &[&'static str]) -> Vec<&'static str> {
-    let kept = usual.iter().filter(|name| !without.contains(name));
-    let mut all: Vec<&'static str> = kept.chain(with).copied().collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{ALL, find, of_kernel};
@@ -115,9 +137,9 @@ mod tests {
         assert!(FEATURES.iter().all(|feature| !feature.about.is_empty() && !feature.about.ends_with('.')));
         assert!(FEATURES.iter().all(|feature| !feature.name.contains(char::is_whitespace)), "a fact splits at blanks");
         for fs in ALL {
-            let features = fs.features;
+            let features = fs.features.usual;
             assert!(features.is_sorted_by(|a, b| a < b), "{}", fs.name);
-            let more = fs.more_features;
+            let more = fs.features.more;
             assert!(more.is_sorted_by(|a, b| a < b) && !more.iter().any(|name| features.contains(name)), "{}", fs.name);
             let all = || features.iter().chain(more);
             assert!(all().all(|name| FEATURES.iter().any(|known| known.name == *name)), "{}", fs.name);
@@ -129,7 +151,7 @@ mod tests {
         let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
         let facts = BTreeMap::from([(fact.0.to_string(), fact.1.to_string())]);
         let (mkfs, mount) = (words(mkfs), words(mount));
-        find(fs).unwrap().features_in_effect(&FsState {
+        find(fs).unwrap().features.in_effect(&FsState {
             mkfs: &mkfs,
             mount: &mount,
             variant,
@@ -190,7 +212,7 @@ mod tests {
                 assert!(!found.contains(&name), "{fs} {mkfs} {mount} {fact:?} has no {name}: {found:?}");
             }
             let driver = find(fs).unwrap();
-            let listed = |name: &&str| driver.features.contains(name) || driver.more_features.contains(name);
+            let listed = |name: &&str| driver.features.usual.contains(name) || driver.features.more.contains(name);
             assert!(found.iter().all(listed), "{fs} {mkfs} {mount}: {found:?}");
             for name in with.split_whitespace() {
                 assert!(found.contains(&name), "{fs} {mkfs} {mount} {fact:?} has {name}: {found:?}");
@@ -210,7 +232,7 @@ mod tests {
     #[test]
     fn btrfs_without_copy_on_write_has_no_checksums() {
         let found = FsState { mkfs: &[], mount: &[], variant: None, nodatacow: true, facts: &BTreeMap::new() };
-        let features = find("btrfs").unwrap().features_in_effect(&found);
+        let features = find("btrfs").unwrap().features.in_effect(&found);
         assert!(!features.contains(&CHECKSUMS) && !features.contains(&COMPRESSION) && features.contains(&SNAPSHOTS));
     }
 
@@ -221,7 +243,7 @@ mod tests {
             let facts = [("zpool get", pool.as_str()), ("zfs_bclone_enabled", module)];
             let facts = facts.map(|(name, text)| (name.to_string(), text.to_string())).into();
             let found = FsState { mkfs: &[], mount: &[], variant: None, nodatacow: false, facts: &facts };
-            find("zfs").unwrap().features_in_effect(&found).contains(&REFLINKS)
+            find("zfs").unwrap().features.in_effect(&found).contains(&REFLINKS)
         };
         assert_eq!(
             [

@@ -63,11 +63,11 @@ mod tests {
     /// Variants and defaults of our own are no slips.
     #[test]
     fn what_drivers_mount_with_is_known() {
-        for driver in fs::ALL.iter().filter(|driver| !driver.mount_options.is_empty()) {
-            let options = driver.variants.iter().flat_map(|variant| variant.mount).chain(&driver.no_discard);
+        for driver in fs::ALL.iter().filter(|driver| !driver.mounting.options.is_empty()) {
+            let options = driver.variants.iter().flat_map(|variant| variant.mount).chain(&driver.mounting.no_discard);
             for option in options {
                 let name = option.split('=').next().unwrap_or_default();
-                assert!(driver.mount_options.contains(&name), "{}: {option}", driver.name);
+                assert!(driver.mounting.options.contains(&name), "{}: {option}", driver.name);
             }
         }
     }

@@ -1,6 +1,55 @@
 //! Mount options: what is asked for, and what the kernel shows of it.
 
-use super::{Argv, FsSpec, MountOptions, argv};
+use super::{Argv, Facts, Filesystem, FsSpec, MountOptions, argv};
+use crate::stack::take_down::TakeDown;
+use pickfs_core::journal::Undo;
+
+/// How a file system that is made comes to its mount point, and goes from there.
+#[derive(Clone, Copy)]
+pub struct Mounting {
+    pub(super) command: fn(&Filesystem, &FsSpec) -> Argv,
+    /// The option that stops discards which the mounted file system would do unasked.
+    pub(super) no_discard: Option<&'static str>,
+    /// Names of all options that are documented, so that a slip is seen before anything is made; empty where no such list is
+    /// kept.
+    pub options: &'static [&'static str],
+    /// Options as they are asked for and as the kernel shows them, where that differs.
+    pub(super) spellings: &'static [(&'static str, &'static str)],
+    pub unmount: fn(&FsSpec) -> Argv,
+    /// Takes back whatever mkfs and mount left, when `unmount` never ran, where that takes more than another unmount.
+    pub(crate) take_down: Option<&'static TakeDown>,
+    /// Where options in effect, or facts, contradict those that were asked for.
+    pub(super) mismatches: fn(&Mounting, &[String], &MountOptions, &Facts) -> Vec<String>,
+    /// Options, in the kernel's spelling, after which a crash may take more than with the default. Options that only concern
+    /// data without a sync, such as `lazytime`, do not count: a sync still writes it.
+    pub(super) weakens: fn(&str) -> bool,
+}
+
+impl Mounting {
+    pub(super) const DEFAULT: Mounting = Mounting {
+        command: |driver, spec| command(driver.kernel_type(), &with_discard(driver.mounting.no_discard, spec), spec),
+        no_discard: None,
+        options: &[],
+        spellings: &[],
+        unmount: |spec| argv(["umount".to_string(), spec.mount_point()]),
+        take_down: None,
+        mismatches: |mounting, asked, shown, _| mismatches(mounting, asked, shown),
+        weakens: |option| option == "nobarrier",
+    };
+
+    pub(crate) fn undo(&self, spec: &FsSpec) -> Undo {
+        self.take_down.map_or_else(|| Undo::Unmount(spec.mount_point.into()), |take_down| take_down.of(spec.name))
+    }
+
+    /// Whether a mount option, as given or as in effect, weakens what survives a crash.
+    pub(crate) fn weakens(&self, option: &str) -> bool {
+        (self.weakens)(self.respelled(option))
+    }
+
+    fn respelled<'a>(&self, option: &'a str) -> &'a str {
+        self.spellings.iter().find(|(asked, _)| *asked == option).map_or(option, |(_, shown)| shown)
+    }
+}
 
 pub(super) fn command(kind: &str, options: &[String], spec: &FsSpec) -> Argv {
     let mut words = argv(["mount", "-t", kind]);
@@ -18,23 +67,11 @@ pub(super) fn with_discard(no_discard: Option<&str>, spec: &FsSpec) -> Vec<Strin
     quiet.into_iter().map(String::from).chain(spec.mount.iter().cloned()).collect()
 }
 
-/// As [`mismatches`], of options some of which the kernel shows in another spelling: as asked, and as shown.
-pub(super) fn mismatches_respelled(spellings: &[(&str, &str)], asked: &[String], shown: &MountOptions) -> Vec<String> {
-    let respelled = |option: &String| {
-        let found = spellings.iter().find(|(asked, _)| asked == option);
-        found.map_or(option.clone(), |(_, shown)| shown.to_string())
-    };
-    asked
-        .iter()
-        .filter(|option| is_contradicted(&respelled(option), shown))
-        .map(|option| sentence(option, shown))
-        .collect()
-}
-
 /// An option that the kernel shows with another value was not taken as asked. One that it does not show at all is
 /// mostly its default, and no contradiction.
-pub(super) fn mismatches(asked: &[String], shown: &MountOptions) -> Vec<String> {
-    mismatches_respelled(&[], asked, shown)
+pub(super) fn mismatches(mounting: &Mounting, asked: &[String], shown: &MountOptions) -> Vec<String> {
+    let wrong = asked.iter().filter(|option| is_contradicted(mounting.respelled(option), shown));
+    wrong.map(|option| sentence(option, shown)).collect()
 }
 
 fn is_contradicted(option: &str, shown: &MountOptions) -> bool {
@@ -106,7 +143,11 @@ mod tests {
             ("allocsize=1m", &[("allocsize", Some("64k"))], true),
         ];
         for (asked, found, wrong) in cases {
-            assert_eq!(!mismatches(&[asked.to_string()], &shown(found)).is_empty(), wrong, "{asked} {found:?}");
+            assert_eq!(
+                !mismatches(&Mounting::DEFAULT, &[asked.to_string()], &shown(found)).is_empty(),
+                wrong,
+                "{asked} {found:?}"
+            );
         }
     }
 
@@ -132,8 +173,8 @@ mod tests {
             ("zfs-fuse", "sync=disabled", "compression=lzjb"),
         ] {
             let driver = super::super::find(name).unwrap();
-            assert!(weak.split(' ').all(|option| (driver.weakens)(option)), "{name}: {weak}");
-            assert!(!strong.split(' ').any(|option| (driver.weakens)(option)), "{name}: {strong}");
+            assert!(weak.split(' ').all(|option| driver.mounting.weakens(option)), "{name}: {weak}");
+            assert!(!strong.split(' ').any(|option| driver.mounting.weakens(option)), "{name}: {strong}");
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Windows' NTFS by the driver that Linux has had since 7.1; what all three drivers share is here.
 
-use super::feature::{CREATION_TIME, GROW, SHRINK};
-use super::{DEVICE, Filesystem, make, mount_options};
+use super::*;
 
 /// Before Linux 6.9 another driver had this name, which only read.
 pub(crate) const NTFS: Filesystem = Filesystem {
     name: "ntfs",
     about: "Windows' file system by the driver of Linux 7.1 and later",
-    hint: "Linux 7.1 and later can have it; of Debian's kernels that of sid does",
+    kernel: Kernel::with("Linux 7.1 and later can have it; of Debian's kernels that of sid does"),
     // Else `mount` runs the helper `mount.ntfs`, which is ntfs-3g.
-    mount: |driver, spec| {
-        let mut words = mount_options::command(driver.kernel_type(), &spec.mount, spec);
-        words.insert(1, "--internal-only".into());
-        words
+    mounting: Mounting {
+        command: |driver, spec| {
+            let mut words = command(driver.kernel_type(), &spec.mount, spec);
+            words.insert(1, "--internal-only".into());
+            words
+        },
+        ..Mounting::DEFAULT
     },
     ..MADE
 };
@@ -20,17 +22,15 @@ pub(crate) const NTFS: Filesystem = Filesystem {
 /// As `mkntfs` makes it.
 pub(super) const MADE: Filesystem = Filesystem {
     // `-Q` writes no zeroes over all of it, `-F` takes a whole disk; it asks nothing.
-    mkfs: |spec| make(&["mkntfs", "-Q", "-F"], &[], spec),
+    making: Making::by(|spec| make(&["mkntfs", "-Q", "-F"], &[], spec)),
     tools: &[("mkntfs", "ntfs-3g"), ("ntfsinfo", "ntfs-3g")],
     // 2^32 - 1 clusters of at most 2 MiB (Microsoft, NTFS overview, 2023).
-    largest_file: Some(8 << 50),
-    largest_volume: Some(8 << 50),
+    limits: Limits { file: Some(8 << 50), volume: Some(8 << 50), ..Limits::DEFAULT },
     facts: &[("ntfsinfo", &["ntfsinfo", "--mft", "--force", DEVICE])],
     // dpkg of a guest knows no package.
     versions: &[("ntfs-3g", &["mkntfs", "--version"])],
     // By ntfsresize(8), unmounted. No driver here writes a journal of its changes.
-    features: &[GROW, SHRINK],
-    more_features: &[CREATION_TIME],
+    features: Features { usual: &[GROW, SHRINK], more: &[CREATION_TIME], ..Features::DEFAULT },
     ..Filesystem::DEFAULT
 };
 

@@ -27,7 +27,7 @@ pub(crate) fn of(driver: &Filesystem, facts: &Facts) -> Option<[String; 2]> {
         driver.facts.iter().filter_map(|(name, _)| facts.get(*name)).flat_map(|text| text.split(is_word)).collect();
     let there = |(word, ..): &&Since| word.is_empty() || shown.contains(word);
     let newest = |needed: &[Needed]| {
-        let rows = driver.since.iter().filter(|(_, to, _)| needed.contains(to)).filter(there);
+        let rows = driver.kernel.since.iter().filter(|(_, to, _)| needed.contains(to)).filter(there);
         // If several have one version, the first is named.
         rows.min_by_key(|(_, _, version)| Reverse(numbers(version))).map(|(word, _, version)| match *word {
             "" => version.to_string(),
@@ -71,12 +71,12 @@ mod tests {
     #[test]
     fn versions_are_numbers_and_features_are_newer_than_their_file_system() {
         for fs in ALL {
-            let first = fs.since.first().map_or(Vec::new(), |(word, _, version)| {
+            let first = fs.kernel.since.first().map_or(Vec::new(), |(word, _, version)| {
                 assert!(word.is_empty(), "{}", fs.name);
                 numbers(version)
             });
             assert!(
-                fs.since.iter().all(|(_, _, version)| numbers(version) >= first
+                fs.kernel.since.iter().all(|(_, _, version)| numbers(version) >= first
                     && version.split('.').all(|part| part.parse::<u32>().is_ok())),
                 "{}",
                 fs.name

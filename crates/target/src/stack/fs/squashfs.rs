@@ -1,34 +1,25 @@
 //! SquashFS: a tree packed into a read-only image, compressed.
 
-use super::feature::COMPRESSION;
-use super::{DEVICE, Filesystem, FsSpec, Variant};
-use crate::stack::Argv;
-use pickfs_core::plan::MkfsOptions;
+use super::*;
 
 pub(crate) const SQUASHFS: Filesystem = Filesystem {
     name: "squashfs",
     about: "a tree packed into a read-only image, compressed in blocks of 128 KiB; of live systems and snaps",
-    mkfs: |spec| pack(spec, &spec.mount_point()),
-    mkfs_options: MkfsOptions { folders: &[], programs: PROGRAMS },
-    image: Some(pack),
-    no_upper: Some(super::READ_ONLY),
+    making: Making { options: MkfsOptions { folders: &[], programs: PROGRAMS }, ..Making::packed(pack) },
     tools: &[("mksquashfs", "squashfs-tools"), ("unsquashfs", "squashfs-tools")],
     variants: &[
-        compression("gzip", "zlib at level 9, as mksquashfs does by itself", &["-comp", "gzip"]),
-        compression("lz4", "lz4", &["-comp", "lz4"]),
-        compression("lzo", "lzo", &["-comp", "lzo"]),
-        compression("xz", "xz", &["-comp", "xz"]),
-        compression("zstd", "zstd at level 15, as mksquashfs does by itself", &["-comp", "zstd"]),
+        Variant::new("gzip", "zlib at level 9, as mksquashfs does by itself").mkfs(&["-comp", "gzip"]),
+        Variant::new("lz4", "lz4").mkfs(&["-comp", "lz4"]),
+        Variant::new("lzo", "lzo").mkfs(&["-comp", "lzo"]),
+        Variant::new("xz", "xz").mkfs(&["-comp", "xz"]),
+        Variant::new("zstd", "zstd at level 15, as mksquashfs does by itself").mkfs(&["-comp", "zstd"]),
     ],
-    minimum_size: 1 << 20,
-    // Documentation/filesystems/squashfs.rst: 2 TiB in the table of 2.x, 16 EiB since 4.0 for both.
-    largest_file: Some(super::VFS_FILE),
-    largest_volume: Some(u64::MAX),
-    // An inode of a plain file is 32 bytes at least before it is compressed (fs/squashfs/squashfs_fs.h).
-    least_inode: Some(4),
+    // Documentation/filesystems/squashfs.rst: 2 TiB in the table of 2.x, 16 EiB since 4.0 for both. An inode of a plain file is
+    // 32 bytes at least before it is compressed (fs/squashfs/squashfs_fs.h).
+    limits: Limits { least: 1 << 20, file: Some(VFS_FILE), volume: Some(u64::MAX), inode: Some(4), ..Limits::DEFAULT },
     facts: &[("unsquashfs", &["unsquashfs", "-s", DEVICE])],
     versions: &[("squashfs-tools", &["mksquashfs", "-version"])],
-    features: &[COMPRESSION],
+    features: Features { usual: &[COMPRESSION], no_upper: Some(READ_ONLY), ..Features::DEFAULT },
     mismatches: |spec, facts| {
         let asked = spec.variant.unwrap_or("gzip");
         let shown = facts.get("unsquashfs").and_then(|text| {
@@ -64,10 +55,6 @@ const PROGRAMS: &[&str] = &[
     "-va",
     "-vaf",
 ];
-
-const fn compression(name: &'static str, about: &'static str, mkfs: &'static [&'static str]) -> Variant {
-    Variant { name, about, mkfs, ..Variant::DEFAULT }
-}
 
 /// All that is in a folder, in the place of what the device held.
 fn pack(spec: &FsSpec, folder: &str) -> Argv {

@@ -1,41 +1,26 @@
 //! XFS.
 
-use super::feature::{CRASH_CONSISTENCY, CREATION_TIME, FsState, GROW, METADATA_CHECKSUMS, REFLINKS, changed};
-use super::oldest_kernel::Needed::{ToRead, ToWrite};
-use super::{DEDUP, DEVICE, Filesystem, FreeSpace, MOUNT_POINT, Upkeep, VFS_FILE, Variant, make, mount_names};
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const XFS: Filesystem = Filesystem {
     name: "xfs",
     about: "journalling, for large files and many processors",
-    mount_options: mount_names::XFS,
-    mkfs: |spec| make(&["mkfs.xfs", "-f", "-q"], &["-K"], spec),
+    making: Making::by(|spec| make(&["mkfs.xfs", "-f", "-q"], &["-K"], spec)),
+    // `nobarrier` is gone since Linux 4.19, but older kernels take it.
+    mounting: Mounting { options: mount_names::XFS, ..Mounting::DEFAULT },
     free_space: Some(FreeSpace { program: &["xfs_db", "-r", "-c", "freesp -s", DEVICE], extents: free_extents }),
     tools: &[("mkfs.xfs", "xfsprogs"), ("xfs_info", "xfsprogs")],
     variants: &[
-        Variant { name: "plain", about: "as mkfs makes it", ..Variant::DEFAULT },
+        Variant::new("plain", "as mkfs makes it"),
         // Data are in a realtime section on the zones, metadata on conventional ones before them (Linux 6.15, xfsprogs 6.15).
-        Variant {
-            name: "zoned",
-            about: "for host-managed disks, from Linux 6.15 on: each zone is written in order",
-            mkfs: &["-r", "zoned=1"],
-            zoned: true,
-            ..Variant::DEFAULT
-        },
+        Variant::new("zoned", "for host-managed disks, from Linux 6.15 on: each zone is written in order")
+            .mkfs(&["-r", "zoned=1"])
+            .zoned("xfs_info", "zoned=1"),
     ],
-    // mkfs.xfs refuses less since xfsprogs 5.19.
-    minimum_size: 300 << 20,
-    // fs/xfs/xfs_super.c of Linux for files. Red Hat and Oracle give 8 EiB for both, and support less.
-    largest_file: Some(VFS_FILE),
-    largest_volume: Some(VFS_FILE),
+    // mkfs.xfs refuses less since xfsprogs 5.19. fs/xfs/xfs_super.c of Linux for files. Red Hat and Oracle give 8 EiB for both,
+    // and support less.
+    limits: Limits { least: 300 << 20, file: Some(VFS_FILE), volume: Some(VFS_FILE), ..Limits::DEFAULT },
     facts: &[("xfs_info", &["xfs_info", MOUNT_POINT])],
-    mismatches: |spec, facts| {
-        let is_zoned =
-            facts.get("xfs_info").is_some_and(|shown| shown.split_whitespace().any(|word| word == "zoned=1"));
-        let asked = XFS.variant(spec.variant).is_some_and(|variant| variant.zoned);
-        let wrong = asked && !is_zoned;
-        wrong.then(|| "asked for zoned=1, xfs_info shows nothing of it".to_string()).into_iter().collect()
-    },
     upkeep: &[
         Upkeep::unmounted("check", &[&["xfs_repair", "-n", DEVICE]]),
         DEDUP,
@@ -49,37 +34,43 @@ pub(crate) const XFS: Filesystem = Filesystem {
         },
     ],
     // mkfs.xfs(8), and fs/xfs/libxfs/xfs_format.h of Linux through its history.
-    since: &[
-        ("", ToRead, "2.6"),
-        ("crc=1", ToRead, "3.10"),
-        ("sparse=1", ToRead, "4.2"),
-        ("bigtime=1", ToRead, "5.10"),
-        ("nrext64=1", ToRead, "5.19"),
-        ("exchange=1", ToRead, "6.10"),
-        ("parent=1", ToRead, "6.10"),
-        ("metadir=1", ToRead, "6.13"),
-        ("zoned=1", ToRead, "6.15"),
-        ("finobt=1", ToWrite, "3.16"),
-        ("rmapbt=1", ToWrite, "4.8"),
-        ("reflink=1", ToWrite, "4.9"),
-        ("inobtcount=1", ToWrite, "5.10"),
-    ],
+    kernel: Kernel {
+        since: &[
+            ("", ToRead, "2.6"),
+            ("crc=1", ToRead, "3.10"),
+            ("sparse=1", ToRead, "4.2"),
+            ("bigtime=1", ToRead, "5.10"),
+            ("nrext64=1", ToRead, "5.19"),
+            ("exchange=1", ToRead, "6.10"),
+            ("parent=1", ToRead, "6.10"),
+            ("metadir=1", ToRead, "6.13"),
+            ("zoned=1", ToRead, "6.15"),
+            ("finobt=1", ToWrite, "3.16"),
+            ("rmapbt=1", ToWrite, "4.8"),
+            ("reflink=1", ToWrite, "4.9"),
+            ("inobtcount=1", ToWrite, "5.10"),
+        ],
+        ..Kernel::DEFAULT
+    },
     versions: &[("xfsprogs", &["mkfs.xfs", "-V"])],
     // xfs_growfs(8) takes away no more than the unused end of the last allocation group: that is no shrinking.
-    features: &[CRASH_CONSISTENCY, GROW],
-    more_features: &[CREATION_TIME, METADATA_CHECKSUMS, REFLINKS],
-    // Old versions of mkfs.xfs left them out by default, so they count where xfs_info(8) shows them. Its folding of
-    // case (ascii-ci) knows ASCII alone and does not count.
-    features_in_effect: |driver, state: &FsState| {
-        let flags = [("crc=1", METADATA_CHECKSUMS), ("reflink=1", REFLINKS)];
-        let shown = |flag: &str| state.says("xfs_info", "meta-data=", flag) == Some(true);
-        let with: Vec<&'static str> = flags.iter().filter(|(flag, _)| shown(flag)).map(|(_, name)| *name).collect();
-        changed(driver.features, &[], &with)
+    features: Features {
+        usual: &[CRASH_CONSISTENCY, GROW],
+        more: &[CREATION_TIME, METADATA_CHECKSUMS, REFLINKS],
+        // Old versions of mkfs.xfs left them out by default, so they count where xfs_info(8) shows them. Its folding of
+        // case (ascii-ci) knows ASCII alone and does not count.
+        depending: &[
+            (METADATA_CHECKSUMS, |state| is_shown(state, "crc=1")),
+            (REFLINKS, |state| is_shown(state, "reflink=1")),
+        ],
+        ..Features::DEFAULT
     },
-    // Gone since Linux 4.19, but older kernels take it.
-    weakens: |option| option == "nobarrier",
     ..Filesystem::DEFAULT
 };
+
+fn is_shown(state: &FsState, flag: &str) -> bool {
+    state.says("xfs_info", "meta-data=", flag) == Some(true)
+}
 
 const QUOTA: Need = Need::KernelFunction {
     what: "quotas of xfs (CONFIG_XFS_QUOTA)",

@@ -3,16 +3,8 @@
 //! A pool of all devices: each by itself, or by a variant. Mount options of a target are properties of its dataset, such
 //! as `compression=lz4`; `noatime` is understood, so that one plan can ask it of every file system.
 
-use super::feature::{
-    CASE_FOLDING, CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, CREATION_TIME, ENCRYPTION, FsState, GROW,
-    METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS, changed,
-};
-use super::{
-    ANOTHER_LAST, Argv, Commit, Facts, Filesystem, Freed, FsSpec, LAST, ModuleSource, NAME, Snapshots, Upkeep,
-    VFS_FILE, Variant, argv,
-};
-use crate::stack::Step;
-use pickfs_core::journal::Undo;
+use super::*;
+use crate::stack::take_down::{Act, Named, Removal, TakeDown, There};
 use pickfs_system::units::parse_size;
 
 pub(crate) const ZFS: Filesystem = Filesystem {
@@ -22,16 +14,24 @@ pub(crate) const ZFS: Filesystem = Filesystem {
     mismatches: |spec, facts| [pool_mismatches(spec, facts), option_mismatches(spec, facts)].concat(),
     // In Debian's contrib.
     tools: &[("modprobe", "kmod"), ("zpool", "zfsutils-linux"), ("zfs", "zfsutils-linux")],
-    // Nothing else loads it: `zpool` only asks for it where its service has not.
-    before: |_| vec![Step::run("load the kernel's module", ["modprobe", "zfs"])],
-    hint: "enable `contrib` in Debian's sources and `apt-get install zfs-dkms`",
-    module_source: Some(ModuleSource { package: "zfs-dkms", tools: "zfsutils-linux" }),
+    making: Making {
+        // Nothing else loads it: `zpool` only asks for it where its service has not.
+        before: |_| vec![Step::run("load the kernel's module", ["modprobe", "zfs"])],
+        ..POOL.making
+    },
+    kernel: Kernel {
+        module_source: Some(ModuleSource { package: "zfs-dkms", tools: "zfsutils-linux" }),
+        ..Kernel::with("enable `contrib` in Debian's sources and `apt-get install zfs-dkms`")
+    },
     // Dnodes of 512 bytes are always compressed (zfs(4), `zfs_mdcomp_disable`): 512 that are alike were read as 33 bytes
     // each; half of that.
-    least_inode: Some(16),
-    // Looks in the device's own folder: `zpool create` puts a partition table on a whole disk, and then the pool is
-    // found beside the device, not on it.
-    mount: |_, spec| import(&spec.device.parent().unwrap_or(spec.device).display().to_string(), spec),
+    limits: Limits { inode: Some(16), ..POOL.limits },
+    mounting: Mounting {
+        // Looks in the device's own folder: `zpool create` puts a partition table on a whole disk, and then the pool is
+        // found beside the device, not on it.
+        command: |_, spec| import(&spec.device.parent().unwrap_or(spec.device).display().to_string(), spec),
+        ..POOL.mounting
+    },
     // Waits until the open transaction group is on disk; `syncfs(2)` writes the intent log only.
     commit: Some(Commit {
         words: |spec| argv(["zpool", "sync", spec.name]),
@@ -39,8 +39,21 @@ pub(crate) const ZFS: Filesystem = Filesystem {
     }),
     facts: &[ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, (CLONING, &["cat", "/sys/module/zfs/parameters/zfs_bclone_enabled"])],
     versions: &[("zfs", &["zfs", "version"])],
-    more_features: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS],
-    features_in_effect,
+    // zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in
+    // most of 2.2 (zfs(4)).
+    features: Features {
+        more: &[CASE_FOLDING, CREATION_TIME, ENCRYPTION, REFLINKS],
+        depending: &[
+            (CASE_FOLDING, |state| state.property(ZFS_GET.0, "casesensitivity") == Some("insensitive")),
+            (CHECKSUMS, has_checksums),
+            (ENCRYPTION, |state| can(state, "feature@encryption")),
+            (REFLINKS, |state| {
+                let switch = state.facts.get(CLONING).is_some_and(|switch| switch.trim() == "1");
+                switch && can(state, "feature@block_cloning")
+            }),
+        ],
+        ..POOL.features
+    },
     // Bytes that are still to be given back (zpoolprops(7)); zfs-fuse gives them back at once.
     snapshots: Some(Snapshots {
         freed: Some(Freed {
@@ -85,54 +98,56 @@ fn snapshot(spec: &FsSpec, number: u64) -> String {
     format!("{}@snapshot-{number}", spec.name)
 }
 
+/// The pool of a daemon that was killed is gone already: the device is free then.
+const EXPORT: TakeDown = TakeDown {
+    word: "export_pool",
+    named: Named::ByCell,
+    removals: |remains| {
+        let there = There::line(argv(["zpool", "list", "-H", "-o", "name"]), remains.name);
+        vec![Removal { while_there: there, act: Act::Run(argv(["zpool", "export", "-f", remains.name])) }]
+    },
+};
+
 /// What both implementations share.
 pub(super) const POOL: Filesystem = Filesystem {
-    mkfs: create,
+    making: Making { takes_several: true, mounts: true, ..Making::by(create) },
     variants: &[CACHE, LOG, MIRROR, RAIDZ, RAIDZ2],
-    takes_several: true,
-    mkfs_mounts: true,
-    // SPA_MINDEVSIZE; measured with zfs-fuse.
-    minimum_size: 64 << 20,
-    // 2^64 bytes by its format, of which the VFS leaves 8 EiB to a file; a pool takes 2^78 and more.
-    largest_file: Some(VFS_FILE),
-    largest_volume: Some(u64::MAX),
-    unmount: |spec| argv(["zpool", "export", spec.name]),
-    undo: |spec| Undo::ExportPool(spec.name.into()),
-    mount_mismatches: |asked, _, facts| {
-        property_mismatches(asked, facts.get(ZFS_GET.0).map(String::as_str).unwrap_or_default())
+    // SPA_MINDEVSIZE; measured with zfs-fuse. 2^64 bytes by its format, of which the VFS leaves 8 EiB to a file; a pool takes
+    // 2^78 and more.
+    limits: Limits { least: 64 << 20, file: Some(VFS_FILE), volume: Some(u64::MAX), ..Limits::DEFAULT },
+    mounting: Mounting {
+        unmount: |spec| argv(["zpool", "export", spec.name]),
+        take_down: Some(&EXPORT),
+        mismatches: |_, asked, _, facts| {
+            property_mismatches(asked, facts.get(ZFS_GET.0).map(String::as_str).unwrap_or_default())
+        },
+        // The intent log switched off: fsync returns before anything is written (zfsprops(7)).
+        weakens: |option| option == "sync=disabled",
+        ..Mounting::DEFAULT
     },
     mismatches: pool_mismatches,
     // zpool-add(8), zpool-online(8), zfsprops(7), zfs-snapshot(8). A pool never gets smaller by less than a device.
-    features: &[CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, SNAPSHOTS],
+    features: Features {
+        usual: &[CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, SNAPSHOTS],
+        depending: &[(CHECKSUMS, has_checksums)],
+        compresses: |_| true,
+        ..Features::DEFAULT
+    },
     snapshots: Some(OF_POOL),
-    features_in_effect: |driver, state: &FsState| changed(driver.features, without_checksums(state), &[]),
-    // The intent log switched off: fsync returns before anything is written (zfsprops(7)).
-    weakens: |option| option == "sync=disabled",
     ..Filesystem::DEFAULT
 };
 
-const MIRROR: Variant =
-    Variant { name: "mirror", about: "a copy of everything on every device", least_devices: 2, ..Variant::DEFAULT };
-const RAIDZ: Variant = Variant {
-    name: "raidz",
-    about: "striped over all devices, with one parity",
-    // With two devices, one with parity is a mirror that costs more.
-    least_devices: 3,
-    ..Variant::DEFAULT
-};
-const RAIDZ2: Variant = Variant {
-    name: "raidz2",
-    about: "striped over all devices, with two parities",
-    least_devices: 4,
-    ..Variant::DEFAULT
-};
+const MIRROR: Variant = Variant::new("mirror", "a copy of everything on every device").devices(2);
+// With two devices, one with parity is a mirror that costs more.
+const RAIDZ: Variant = Variant::new("raidz", "striped over all devices, with one parity").devices(3);
+const RAIDZ2: Variant = Variant::new("raidz2", "striped over all devices, with two parities").devices(4);
 const CACHE: Variant = last("cache", "the last device caches what is read (L2ARC)");
 const LOG: Variant = last("log", "the last device has the intent log: what is synced goes there first (SLOG)");
 const SPECIAL: Variant = last("special", "the last device has the metadata, the others have the data");
 
 /// The last device has a role of its own; those before it are striped.
 const fn last(name: &'static str, about: &'static str) -> Variant {
-    Variant { name, about, least_devices: 2, ..Variant::DEFAULT }
+    Variant::new(name, about).devices(2)
 }
 
 /// As `zpool create` takes it before the last device, and the line of `zpool status` above that device.
@@ -140,23 +155,13 @@ fn role(variant: &str) -> Option<&'static str> {
     [("cache", "cache"), ("log", "logs"), ("special", "special")].iter().find(|row| row.0 == variant).map(|row| row.1)
 }
 
-/// zfsprops(7), zpool-features(7). Blocks are cloned only where the module's switch allows it too, which was off in
-/// most of 2.2 (zfs(4)).
-fn features_in_effect(driver: &Filesystem, state: &FsState) -> Vec<&'static str> {
-    let feature = |name: &str| matches!(state.property(ZPOOL_GET.0, name), Some("enabled" | "active"));
-    let cloning = state.facts.get(CLONING).is_some_and(|switch| switch.trim() == "1");
-    let with = [
-        (state.property(ZFS_GET.0, "casesensitivity") == Some("insensitive"), CASE_FOLDING),
-        (feature("feature@encryption"), ENCRYPTION),
-        (feature("feature@block_cloning") && cloning, REFLINKS),
-    ];
-    let with: Vec<&'static str> = with.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
-    changed(driver.features, without_checksums(state), &with)
+fn can(state: &FsState, feature: &str) -> bool {
+    matches!(state.property(ZPOOL_GET.0, feature), Some("enabled" | "active"))
 }
 
 /// `checksum=off` takes them from data alone (zfsprops(7)).
-fn without_checksums(state: &FsState) -> &'static [&'static str] {
-    if state.property(ZFS_GET.0, "checksum") == Some("off") { &[CHECKSUMS] } else { &[] }
+fn has_checksums(state: &FsState) -> bool {
+    state.property(ZFS_GET.0, "checksum") != Some("off")
 }
 
 /// Leaves the pool mounted at the mount point. Without a cache file, no later boot looks for it.
@@ -234,6 +239,7 @@ fn same_size(shown: &str, asked: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MountOptions;
     use super::*;
     use pickfs_core::plan::Target;
     use std::collections::BTreeMap;
@@ -274,14 +280,14 @@ mod tests {
         ] {
             let mkfs = options.split(' ').map(String::from).collect();
             let asked = FsSpec { mkfs, ..spec(None, &[]) };
-            assert_eq!((ZFS.mismatches)(&asked, &facts).len(), wrong, "{options}");
+            assert_eq!(ZFS.mismatches(&asked, &MountOptions::new(), &facts).len(), wrong, "{options}");
         }
     }
 
     #[test]
     fn mount_options_of_a_pool_are_its_properties() {
         let target = Target { mount: vec!["noatime".into(), "recordsize=8K".into()], ..Target::default() };
-        let made = (ZFS.mkfs)(&FsSpec::new(&ZFS, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
+        let made = create(&FsSpec::new(&ZFS, &target, Path::new("/dev/DEV"), Path::new("/m"))).join(" ");
         assert_eq!(made, "zpool create -f -o cachefile=none -O atime=off -O recordsize=8K -m /m pickfs /dev/DEV");
     }
 
@@ -297,7 +303,7 @@ mod tests {
         let rows = [("log", "logs"), ("special", "special"), ("cache", "cache"), ("mirror", "mirror-0")];
         for (variant, line) in rows {
             let spec = spec(Some(variant), &more);
-            let created = (ZFS.mkfs)(&spec).join(" ");
+            let created = create(&spec).join(" ");
             let devices = match variant {
                 "mirror" => "mirror /dev/DEV /dev/E /dev/F".to_string(),
                 role => format!("/dev/DEV /dev/E {role} /dev/F"),
@@ -306,7 +312,12 @@ mod tests {
             let status =
                 format!("config:\n\n\tNAME  STATE\n\tpk    ONLINE\n\t  vda ONLINE\n\t{line}\n\t  vdc ONLINE\n");
             let wrong = |status: &str| {
-                (ZFS.mismatches)(&spec, &BTreeMap::from([("zpool status".to_string(), status.to_string())])).len()
+                ZFS.mismatches(
+                    &spec,
+                    &MountOptions::new(),
+                    &BTreeMap::from([("zpool status".to_string(), status.to_string())]),
+                )
+                .len()
             };
             assert_eq!((wrong(&status), wrong(&status.replace(line, "spares"))), (0, 1), "{variant}");
         }

@@ -4,10 +4,9 @@
 //! `/etc/zfs/zfsrc`, which is read back as a fact.
 
 use super::zfs::{POOL, ZFS_GET, ZPOOL_GET, ZPOOL_STATUS, import};
-use super::{Commit, Filesystem, FsSpec, argv};
-use crate::stack::{Action, Step};
+use super::*;
+use crate::stack::Action;
 use pickfs_core::journal::Undo;
-use pickfs_system::need::Need;
 use std::path::{Path, PathBuf};
 
 pub(crate) const ZFS_FUSE: Filesystem = Filesystem {
@@ -18,13 +17,15 @@ pub(crate) const ZFS_FUSE: Filesystem = Filesystem {
         Need::NoProcess { name: "zfs-fuse", hint: "only one can run: stop it with `systemctl stop zfs-fuse`" },
     ],
     tools: &[("zfs-fuse", "zfs-fuse"), ("zpool", "zfs-fuse"), ("zfs", "zfs-fuse")],
-    hint: HINT,
-    no_upper: Some(super::NO_WHITEOUTS),
-    kernel_type: Some("fuse"),
-    before: start_daemon,
-    // From a folder with nothing but this device: all of `/dev` can be slow, and could hold a pool of the same name.
-    // Without a cache file, as it was made: from there the next daemon would take up the pool of one that was killed.
-    mount: |_, spec| import(&devices(spec).display().to_string(), spec),
+    kernel: Kernel { name: Some("fuse"), ..Kernel::with(HINT) },
+    features: Features { no_upper: Some(NO_WHITEOUTS), ..POOL.features },
+    making: Making { before: start_daemon, ..POOL.making },
+    mounting: Mounting {
+        // From a folder with nothing but this device: all of `/dev` can be slow, and could hold a pool of the same name.
+        // Without a cache file, as it was made: from there the next daemon would take up the pool of one that was killed.
+        command: |_, spec| import(&devices(spec).display().to_string(), spec),
+        ..POOL.mounting
+    },
     // The daemon ignores `sync(2)` and `syncfs(2)`: what was written in the last 30 s is gone after a power cut.
     // Setting any property waits for a whole transaction group, with flushes.
     commit: Some(Commit {

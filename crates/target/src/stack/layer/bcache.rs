@@ -1,11 +1,6 @@
 //! bcache: the last device below caches the one before it.
 
-use super::{Below, DEVICES, Layer, WIPES, wipe};
-use crate::stack::{Action, Step, argv};
-use pickfs_core::journal::{CacheSet, Undo};
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
-use std::path::{Path, PathBuf};
+use super::*;
 
 pub(crate) const BCACHE: Layer = Layer {
     name: "bcache",
@@ -45,8 +40,33 @@ pub(crate) const BCACHE: Layer = Layer {
         ("bcache", argv(["grep", "--with-filename", ""].into_iter().map(String::from).chain(files)))
     },
     mismatches,
+    take_down: Some(&SET),
     ..Layer::DEFAULT
 };
+
+const SET: TakeDown = TakeDown { word: "stop_cache", named: Named::ByLayer(uuid), removals: take_down };
+
+/// The set stops when what is dirty is written, and what it caches with it; the kernel lets go of members a while after. They
+/// keep their numbers, which other devices may have by now: only one that says that it is of this set is changed.
+fn take_down(remains: &Remains) -> Vec<Removal> {
+    let set = Path::new(SETS).join(remains.name);
+    let stop = Removal { act: Act::Write(set.join("stop"), "1"), while_there: There::File(set) };
+    let forget = remains.members.iter().map(|member| {
+        let (member, uuid) = (member.display().to_string(), remains.name.to_string());
+        let is_member = Box::new(move |shown: &str| is_of_set(shown, &uuid));
+        let there = There::Listed(argv(["bcache-super-show", &member]), is_member);
+        Removal { while_there: there, act: Act::Run(argv(["wipefs", "--all", "--quiet", &member])) }
+    });
+    [stop].into_iter().chain(forget).collect()
+}
+
+/// `cset.uuid\t\tUUID`.
+fn is_of_set(shown: &str, uuid: &str) -> bool {
+    shown.lines().any(|line| line.strip_prefix("cset.uuid").is_some_and(|found| found.trim() == uuid))
+}
+
+/// Where the kernel shows the sets that stand.
+const SETS: &str = "/sys/fs/bcache";
 
 /// What the package has udev call for each device that belongs to a set: it hands a name to the kernel.
 const REGISTER: &str = "/usr/lib/udev/bcache-register";
@@ -54,9 +74,9 @@ const REGISTER: &str = "/usr/lib/udev/bcache-register";
 /// The cache first: a device that finds its set is in use at once.
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let [slow, fast] = &below.words()[..] else { return Vec::new() };
-    let set = CacheSet { uuid: uuid(below.name), members: below.devices.to_vec() };
+    let set = uuid(below.name);
     let bucket = settings.number("bucket").unwrap_or_default().to_string();
-    let make = ["make-bcache", "--wipe-bcache", "--cset-uuid", &set.uuid, "--bucket", &bucket];
+    let make = ["make-bcache", "--wipe-bcache", "--cset-uuid", &set, "--bucket", &bucket];
     let writeback: &[&str] = if mode(settings) == "writeback" { &["--writeback"] } else { &[] };
     let make = [&make[..], writeback, &["--bdev", slow, "--cache", fast]].concat();
     let number = backed(below.name).join("dev/uevent");
@@ -65,7 +85,7 @@ fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
         Step::run("load bcache", ["modprobe", "bcache"]),
         wipe(slow),
         wipe(fast),
-        Step::run("make a cache and what it caches", make).undo(Undo::StopCache(set)),
+        Step::run("make a cache and what it caches", make).undo(SET.of_layer(set, below.devices)),
         Step::run("start the cache", [REGISTER, fast]),
         Step::run("start what it caches", [REGISTER, slow]),
         Step::new("use what is cached", link),
@@ -78,29 +98,29 @@ fn mode(settings: &Settings) -> &str {
 
 /// Where the kernel shows the device of a set.
 fn backed(name: &str) -> PathBuf {
-    Path::new("/sys/fs/bcache").join(uuid(name)).join("bdev0")
+    Path::new(SETS).join(uuid(name)).join("bdev0")
 }
 
 /// `cache_mode:writethrough [writeback] writearound none`, `state:clean` and so on, each behind the path of its file.
-fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let value = |name: &str| {
         let line = shown.lines().find_map(|line| line.split_once(&format!("/{name}:")));
         line.map(|(_, value)| value)
     };
     let modes = value("cache_mode").unwrap_or_default();
     let chosen = modes.split(' ').find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-    let mode = super::differs("cache mode", mode(settings), chosen);
+    let mode = differs("cache mode", mode(settings), chosen);
     let state = value("state").unwrap_or("nothing");
     let whole = matches!(state, "clean" | "dirty");
-    mode.into_iter().chain((!whole).then(|| format!("asked for a cache, the kernel shows {state}"))).collect()
+    vec![mode, (!whole).then(|| format!("asked for a cache, the kernel shows {state}"))]
 }
 
-/// [`CacheSet::PREFIX`] and the name's hash (Fowler, Noll and Vo, FNV-1a, 64 bits).
-pub(crate) fn uuid(name: &str) -> String {
+/// "pickfs" in ASCII, and the name's hash (Fowler, Noll and Vo, FNV-1a, 64 bits).
+fn uuid(name: &str) -> String {
     let hash = name
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{}-0000-{:04x}-{:012x}", CacheSet::PREFIX, hash >> 48, hash & 0xffff_ffff_ffff)
+    format!("7069636b-6673-0000-{:04x}-{:012x}", hash >> 48, hash & 0xffff_ffff_ffff)
 }
 
 #[cfg(test)]
@@ -127,6 +147,14 @@ mod tests {
                 format!("link /dev/shm/pickfs-r/cell/pickfsC to the device of /sys/fs/bcache/{set}/bdev0/dev/uevent"),
             ]
         );
+    }
+
+    #[test]
+    fn only_sets_of_our_own_are_stopped() {
+        let uuid = "7069636b-6673-0000-af63-dc4c8601ec8c";
+        // As bcache-super-show 1.0.8 prints it.
+        let said = format!("dev.uuid\t\t1f\ndev.sectors_first\t16\n\ncset.uuid\t\t{uuid}\n");
+        assert!(is_of_set(&said, uuid) && !is_of_set(&said, &uuid[..35]) && !is_of_set("", uuid));
     }
 
     #[test]

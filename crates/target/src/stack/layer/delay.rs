@@ -1,11 +1,6 @@
 //! dm-delay: every request waits a while before it reaches the device, as on a slow disk.
 
-use super::{Below, DEVICES, Layer, MAPPER, MAPS};
-use crate::stack::{Action, Argv, Step, argv};
-use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Objection, Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
-use std::path::Path;
+use super::*;
 
 pub(crate) const DELAY: Layer = Layer {
     name: "delay",
@@ -22,7 +17,7 @@ pub(crate) const DELAY: Layer = Layer {
     ],
     needs: &[Need::Root, MAPPER, MAPS],
     modules: &["dm-delay"],
-    versions: &[("dmsetup", &["dmsetup", "version"])],
+    versions: DMSETUP,
     objections,
     steps,
     fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
@@ -43,27 +38,20 @@ fn objections(settings: &Settings) -> Vec<Objection> {
     ["read", "write"].into_iter().filter(broken).map(objection).collect()
 }
 
+/// Waits of writes hold for flushes too, unless a third device is named.
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
-    let steps = below.devices.iter().enumerate().map(|(index, device)| {
-        let (name, words) = (below.name_of(index), words(settings, device));
-        let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
-        Step::new(format!("delay {}", device.display()), map).undo(Undo::RemoveMapping(name))
-    });
-    steps.collect()
+    let [read, write] = &waits(settings);
+    below.each(|device, name| {
+        vec![map(format!("delay {device}"), device, name, &["delay", device, "0", read, device, "0", write])]
+    })
 }
 
-fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let [read, write] = waits(settings);
     match shown.split_whitespace().collect::<Vec<_>>()[..] {
         [_, _, "delay", _, _, shown_read, _, _, shown_write] if shown_read == read && shown_write == write => vec![],
-        _ => vec![format!("asked for a delay of {read} and {write} ms, the kernel shows {shown}")],
+        _ => vec![Some(format!("asked for a delay of {read} and {write} ms, the kernel shows {shown}"))],
     }
-}
-
-/// Those of writes hold for flushes too, unless a third device is named.
-fn words(settings: &Settings, device: &Path) -> Argv {
-    let (device, [read, write]) = (device.display().to_string(), waits(settings));
-    argv(["delay", &device, "0", &read, &device, "0", &write])
 }
 
 fn waits(settings: &Settings) -> [String; 2] {

@@ -1,11 +1,7 @@
 //! dm-zoned: a host-managed disk that can be written anywhere. What is not in order goes to conventional zones first, and is
 //! moved to sequential ones when it has time or no room.
 
-use super::{Below, DEVICES, Layer, MAPPER, MAPS, mapping};
-use crate::stack::{Action, Step};
-use pickfs_core::journal::Undo;
-use pickfs_core::plan::Settings;
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const DM_ZONED: Layer = Layer {
     name: "dm-zoned",
@@ -22,32 +18,22 @@ pub(crate) const DM_ZONED: Layer = Layer {
     versions: &[("dm-zoned-tools", &["dmzadm", "--version"])],
     takes_zones: true,
     steps,
-    fact: |below| ("dmsetup table", crate::stack::argv(["dmsetup", "table", below.name])),
-    mismatches,
+    fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
+    // `0 4063232 zoned 254:0`.
+    mismatches: |_, shown| mapping_differs("zoned", shown),
     ..Layer::DEFAULT
 };
 
 /// The mapping has the label's name, and is smaller than the disk by what dm-zoned keeps for itself.
 fn steps(_: &Settings, below: &Below) -> Vec<Step> {
     let load = Step::run("load dm-zoned", ["modprobe", "dm-zoned"]);
-    let steps = below.words().into_iter().enumerate().flat_map(|(index, device)| {
-        let name = below.name_of(index);
-        [
-            Step::run(
-                format!("format {device} for dm-zoned"),
-                ["dmzadm", "--format", &device, &format!("--label={name}"), "--force"],
-            ),
-            Step::run(format!("start dm-zoned on {device}"), ["dmzadm", "--start", &device])
-                .undo(Undo::RemoveMapping(name.clone())),
-            Step::new("use what it gives", Action::UseDevice(mapping(&name))),
-        ]
+    let steps = below.each(|device, name| {
+        let format = ["dmzadm", "--format", device, &format!("--label={name}"), "--force"];
+        let format = Step::run(format!("format {device} for dm-zoned"), format);
+        let [start, used] = open(device, name, argv(["dmzadm", "--start", device]));
+        vec![format, start, used]
     });
     std::iter::once(load).chain(steps).collect()
-}
-
-/// `0 4063232 zoned 254:0`.
-fn mismatches(_: &Settings, shown: &str) -> Vec<String> {
-    super::differs("a mapping of type", "zoned", shown.split_whitespace().nth(2)).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! dm-integrity: a checksum of every sector, with a journal, so that a device says when it gives back something else.
 
-use super::{DEVICES, Layer, MAPPER, MAPS, WIPES, differs, mapping, value, wipe};
-use crate::stack::{Action, Step, argv};
-use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const INTEGRITY: Layer = Layer {
     name: "integrity",
@@ -21,14 +17,9 @@ pub(crate) const INTEGRITY: Layer = Layer {
     needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPPER, MAPS, WIPES],
     modules: &["dm-integrity"],
     versions: &[("integritysetup", &["integritysetup", "--version"])],
-    steps: |settings, below| {
-        let devices = below.words().into_iter().enumerate();
-        devices.flat_map(|(index, device)| one(settings, &device, &below.name_of(index))).collect()
-    },
+    steps: |settings, below| below.each(|device, name| one(settings, device, name)),
     fact: |below| ("integritysetup status", argv(["integritysetup", "status", below.name])),
-    mismatches: |settings, shown| {
-        differs("checksums by", algorithm(settings), value(shown, "integrity")).into_iter().collect()
-    },
+    mismatches: |settings, shown| vec![differs("checksums by", algorithm(settings), value(shown, "integrity"))],
     ..Layer::DEFAULT
 };
 
@@ -41,13 +32,8 @@ fn algorithm(settings: &Settings) -> &str {
 fn one(settings: &Settings, device: &str, name: &str) -> Vec<Step> {
     let algorithm = algorithm(settings);
     let format = ["integritysetup", "format", "--batch-mode", "--integrity", algorithm, device];
-    let open = ["integritysetup", "open", "--integrity", algorithm, device, name];
-    vec![
-        wipe(device),
-        Step::run(format!("put checksums on {device}"), format),
-        Step::run(format!("open {device}"), open).undo(Undo::RemoveMapping(name.into())),
-        Step::new("use what is checked", Action::UseDevice(mapping(name))),
-    ]
+    let [open, used] = open(device, name, argv(["integritysetup", "open", "--integrity", algorithm, device, name]));
+    vec![wipe(device), Step::run(format!("put checksums on {device}"), format), open, used]
 }
 
 #[cfg(test)]

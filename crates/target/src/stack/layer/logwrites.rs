@@ -1,36 +1,28 @@
 //! dm-log-writes: the second device below gets a log of all that is written to the first. A second witness of what a disk was
 //! given, beside the recording of a simulated one.
 
-use super::{Below, Layer, MAPPER, MAPS};
-use crate::stack::{Action, Step, argv};
-use pickfs_core::journal::Undo;
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const LOGWRITES: Layer = Layer {
     name: "logwrites",
     about: "a log of all writes on the last of two devices below, a second witness for power cuts (dm-log-writes)",
     needs: &[Need::Root, MAPPER, MAPS],
     modules: &["dm-log-writes"],
-    versions: &[("dmsetup", &["dmsetup", "version"])],
+    versions: DMSETUP,
     joins: true,
     least_devices: |_| 2,
     most_devices: Some(2),
     steps: |_, below| steps(below),
     fact: |below| ("dmsetup table of logwrites", argv(["dmsetup", "table", below.name])),
-    mismatches: |_, shown| {
-        super::differs("a mapping", "log-writes", shown.split_whitespace().nth(2)).into_iter().collect()
-    },
+    mismatches: |_, shown| mapping_differs("log-writes", shown),
     passes: true,
     logs: true,
     ..Layer::DEFAULT
 };
 
 fn steps(below: &Below) -> Vec<Step> {
-    let [device, log] = below.devices else { return Vec::new() };
-    let words = argv(["log-writes", &device.display().to_string(), &log.display().to_string()]);
-    let map = Action::MapWhole { device: device.clone(), name: below.name.to_string(), words };
-    let says = format!("log the writes of {} on {}", device.display(), log.display());
-    vec![Step::new(says, map).undo(Undo::RemoveMapping(below.name.to_string()))]
+    let [device, log] = &below.words()[..] else { return Vec::new() };
+    vec![map(format!("log the writes of {device} on {log}"), device, below.name, &["log-writes", device, log])]
 }
 
 #[cfg(test)]

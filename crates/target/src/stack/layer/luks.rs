@@ -1,11 +1,6 @@
 //! LUKS2 encryption of every device below.
 
-use super::{Below, DEVICES, Layer, MAPPER, MAPS, Opening, differs, mapping, value};
-use crate::stack::{Action, Argv, Step, argv};
-use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
-use std::path::PathBuf;
+use super::*;
 
 pub(crate) const LUKS: Layer = Layer {
     name: "luks",
@@ -31,8 +26,7 @@ pub(crate) const LUKS: Layer = Layer {
     steps,
     fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),
     opens: Some(|below| {
-        let devices = below.words().into_iter().enumerate();
-        let programs = devices.map(|(index, device)| open(&device, &below.name_of(index), "-")).collect();
+        let programs = below.each(|device, name| vec![open_words(device, name, "-")]);
         Opening { programs, key: Some(key(below)) }
     }),
     mismatches,
@@ -42,26 +36,23 @@ pub(crate) const LUKS: Layer = Layer {
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let key = key(below).display().to_string();
     let make_key = argv(["dd", "if=/dev/urandom", &format!("of={key}"), "bs=64", "count=1", "status=none"]);
-    let mut steps = vec![Step::run("make a key", make_key)];
-    for (index, device) in below.words().into_iter().enumerate() {
-        steps.extend(one(settings, &device, &below.name_of(index), &key));
-    }
-    steps
+    let devices = below.each(|device, name| one(settings, device, name, &key));
+    std::iter::once(Step::run("make a key", make_key)).chain(devices).collect()
 }
 
-fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let sector = settings.number("sector").unwrap_or_default().to_string();
     // Some versions print the unit.
     let shown_sector = value(shown, "sector size").map(|sector| sector.trim_end_matches(" [bytes]"));
     let cipher = differs("cipher", settings.text("cipher").unwrap_or_default(), value(shown, "cipher"));
-    cipher.into_iter().chain(differs("sector size", &sector, shown_sector)).collect()
+    vec![cipher, differs("sector size", &sector, shown_sector)]
 }
 
 fn key(below: &Below) -> PathBuf {
     below.memory.join("luks-key")
 }
 
-fn open(device: &str, name: &str, key: &str) -> Argv {
+fn open_words(device: &str, name: &str, key: &str) -> Argv {
     argv(["cryptsetup", "open", "--type", "luks2", "--key-file", key, device, name])
 }
 
@@ -71,9 +62,6 @@ fn one(settings: &Settings, device: &str, name: &str, key: &str) -> Vec<Step> {
     let sector = sector.to_string();
     let format = ["cryptsetup", "luksFormat", "--batch-mode", "--type", "luks2", "--cipher", cipher, "--sector-size"];
     let rest = [&sector, "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000", "--key-file", key, device];
-    vec![
-        Step::run(format!("encrypt {device}"), format.iter().chain(&rest)),
-        Step::run(format!("open {device}"), open(device, name, key)).undo(Undo::RemoveMapping(name.into())),
-        Step::new("use what is decrypted", Action::UseDevice(mapping(name))),
-    ]
+    let [open, used] = open(device, name, open_words(device, name, key));
+    vec![Step::run(format!("encrypt {device}"), format.iter().chain(&rest)), open, used]
 }

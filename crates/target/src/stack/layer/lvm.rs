@@ -1,11 +1,6 @@
 //! LVM: a volume group over all devices below, and one logical volume in it.
 
-use super::{Below, DEVICES, GROUPS, Layer, MAPPER, MAPS, Opening, WIPES, differs, mapping, wipe};
-use crate::stack::{Action, Argv, Step, argv};
-use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
-use std::path::PathBuf;
+use super::*;
 
 pub(crate) const LVM: Layer = Layer {
     name: "lvm",
@@ -33,15 +28,27 @@ pub(crate) const LVM: Layer = Layer {
     fact: |below| ("lvs", listing(below.name, "lv_name,segtype,stripes,stripe_size,lv_size,devices")),
     opens: Some(|below| Opening { programs: vec![command(&["vgchange", "--activate", "y", below.name])], key: None }),
     mismatches: |settings, shown| {
-        differs("stripes", &stripes(settings).to_string(), field(shown, "LVM2_STRIPES")).into_iter().collect()
+        vec![differs("stripes", &stripes(settings).to_string(), field(shown, "LVM2_STRIPES"))]
     },
+    take_down: Some(&GROUP),
     ..Layer::DEFAULT
+};
+
+/// A volume group with all its volumes. What marks the devices as parts of it stays on them, and means nothing without it.
+const GROUP: TakeDown = TakeDown {
+    word: "remove_group",
+    named: Named::ByLayer(str::to_string),
+    removals: |remains| {
+        let list = command(&["vgs", "--noheadings", "--options", "vg_name"]);
+        let remove = command(&["vgremove", "--force", "--force", "--yes", remains.name]);
+        vec![Removal { while_there: There::line(list, remains.name), act: Act::Run(remove) }]
+    },
 };
 
 pub(super) const PROGRAM: Need = Need::Program { name: "lvm", package: "lvm2" };
 /// Checks the metadata of caches and of thin pools when they are started and when they are taken down.
 pub(super) const CHECKS: Need = Need::Program { name: "cache_check", package: "thin-provisioning-tools" };
-pub(super) const VERSIONS: crate::stack::fs::Programs = &[("lvm", &["lvm", "version"])];
+pub(super) const VERSIONS: Programs = &[("lvm", &["lvm", "version"])];
 
 fn stripes(settings: &Settings) -> u64 {
     settings.number("stripes").unwrap_or(1).max(1)
@@ -55,7 +62,7 @@ pub(super) fn group(below: &Below) -> Vec<Step> {
     let devices = below.words();
     let mut make = command(&["vgcreate", "--yes"]);
     make.extend(std::iter::once(below.name.to_string()).chain(devices.iter().cloned()));
-    let make = Step::run("make a volume group", make).undo(Undo::RemoveGroup(below.name.into()));
+    let make = Step::run("make a volume group", make).undo(GROUP.of(below.name));
     devices.iter().map(|device| wipe(device)).chain([make]).collect()
 }
 

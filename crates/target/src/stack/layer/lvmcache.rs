@@ -1,10 +1,7 @@
 //! LVM's cache (dm-cache): the last device below caches a volume on those before it.
 
 use super::lvm::{CHECKS, PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume, volume};
-use super::{Below, DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
-use crate::stack::Step;
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const LVMCACHE: Layer = Layer {
     name: "lvmcache",
@@ -32,7 +29,7 @@ pub(crate) const LVMCACHE: Layer = Layer {
     },
     mismatches: |settings, shown| {
         let kind = differs("a volume of type", "cache", field(shown, "LVM2_SEGTYPE"));
-        kind.into_iter().chain(differs("cache mode", mode(settings), field(shown, "LVM2_CACHE_MODE"))).collect()
+        vec![kind, differs("cache mode", mode(settings), field(shown, "LVM2_CACHE_MODE"))]
     },
     ..Layer::DEFAULT
 };

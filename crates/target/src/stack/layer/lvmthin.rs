@@ -1,10 +1,7 @@
 //! LVM's thin provisioning (dm-thin): a volume whose chunks get their place in a pool at their first write.
 
 use super::lvm::{CHECKS, PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume};
-use super::{Below, DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
-use crate::stack::Step;
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const LVMTHIN: Layer = Layer {
     name: "lvmthin",
@@ -75,7 +72,7 @@ fn zeroes(settings: &Settings) -> bool {
     settings.text("zero") != Some("no")
 }
 
-fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let line = |kind: &str| shown.lines().find(|line| field(line, "LVM2_SEGTYPE") == Some(kind)).unwrap_or_default();
     let (volume, pool) = (line("thin"), line("thin-pool"));
     let zero = if zeroes(settings) { "zero" } else { "" };
@@ -83,16 +80,13 @@ fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
     let sizes = bytes(volume).zip(bytes(pool));
     let fits = sizes.is_some_and(|(volume, pool)| volume <= pool && volume >= pool / 2);
     let misfit = (!fits).then(|| format!("asked for a volume that fits its pool, the kernel shows bytes {sizes:?}"));
-    [
+    vec![
         differs("a volume in the pool", POOL, field(volume, "LVM2_POOL_LV")),
         differs("chunks of", &format!("{}B", chunk(settings)), field(pool, "LVM2_CHUNK_SIZE")),
         differs("zeros", zero, field(pool, "LVM2_ZERO")),
         differs("health", "", field(pool, "LVM2_LV_HEALTH_STATUS")),
         misfit,
     ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! LVM's VDO (dm-vdo, in Linux since 6.9): blocks that are there already are not stored again, others are compressed.
 
 use super::lvm::{PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume};
-use super::{Below, DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
-use crate::stack::Step;
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const LVMVDO: Layer = Layer {
     name: "lvmvdo",
@@ -68,18 +65,15 @@ fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
 }
 
 /// The kernel opens the index when the volume is there already, and until then stores what repeats again.
-fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let index = field(shown, "LVM2_VDO_INDEX_STATE").map(|state| if state == "opening" { "online" } else { state });
     let word = |name, on, off| if is_on(settings, name) { on } else { off };
-    [
+    vec![
         differs("a volume of type", "vdo", field(shown, "LVM2_SEGTYPE")),
         differs("compression", word("compression", "online", "offline"), field(shown, "LVM2_VDO_COMPRESSION_STATE")),
         differs("an index that is", word("deduplication", "online", "offline"), index),
         differs("slabs of", &format!("{}B", slab(settings)), field(shown, "LVM2_VDO_SLAB_SIZE")),
     ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,6 @@
 //! Linux's software RAID (md) over all devices below.
 
-use super::{Below, DEVICES, Layer, WIPES, differs, value, wipe};
-use crate::stack::{Action, Step, argv};
-use pickfs_core::journal::{Array, Undo};
-use pickfs_core::plan::{Setting, SettingKind, Settings};
-use pickfs_system::need::Need;
-use std::path::{Path, PathBuf};
+use super::*;
 
 pub(crate) const MD: Layer = Layer {
     name: "md",
@@ -39,8 +34,38 @@ pub(crate) const MD: Layer = Layer {
     steps,
     fact: |below| ("mdadm --detail", argv(["mdadm", "--detail", &node(below.name).display().to_string()])),
     mismatches,
+    take_down: Some(&ARRAY),
     ..Layer::DEFAULT
 };
+
+const ARRAY: TakeDown = TakeDown {
+    word: "stop_array",
+    named: Named::ByLayer(|name| node(name).display().to_string()),
+    removals: take_down,
+};
+
+/// Without their superblocks, as udev would start the array anew where it sees them; also of an array that was stopped
+/// before, or only begun. A member's number may have been given to another device since: only what says that it is of this
+/// array is changed.
+fn take_down(remains: &Remains) -> Vec<Removal> {
+    let node = remains.name.to_string();
+    let stop = Act::Run(argv(["mdadm", "--stop", &node]));
+    let stop = Removal { while_there: There::File(node.clone().into()), act: stop };
+    let forget = remains.members.iter().map(|member| {
+        let (member, node) = (member.display().to_string(), node.clone());
+        let examine = argv(["mdadm", "--examine", "--export", &member]);
+        let is_member = Box::new(move |shown: &str| is_member_of(shown, &node));
+        let act = Act::Run(argv(["mdadm", "--zero-superblock", &member]));
+        Removal { while_there: There::Listed(examine, is_member), act }
+    });
+    [stop].into_iter().chain(forget).collect()
+}
+
+/// `MD_NAME=HOST:NAME`, or without the host.
+fn is_member_of(examined: &str, node: &str) -> bool {
+    let name = examined.lines().find_map(|line| line.strip_prefix("MD_NAME="));
+    name.is_some_and(|name| name.rsplit(':').next() == node.rsplit('/').next())
+}
 
 /// `--assume-clean`: only blocks that were never written are out of step. Which devices a write
 /// goes to, and what is read for its parity, depends on the array's shape and not on what is there,
@@ -58,13 +83,12 @@ fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
         words.extend(argv(["--bitmap", bitmap]));
     }
     words.extend(devices.iter().cloned());
-    let make = Step::run("make an array", words)
-        .undo(Undo::StopArray(Array { device: node.clone(), members: below.devices.to_vec() }));
+    let make = Step::run("make an array", words).undo(ARRAY.of_layer(shown, below.devices));
     let wipes = devices.iter().map(|device| wipe(device));
     wipes.chain([make, Step::new("use the array", Action::UseDevice(node))]).collect()
 }
 
-fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
+fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let state = value(shown, "State").unwrap_or("nothing");
     // "active" is one that is being written just now.
     let whole = state.split(", ").all(|word| matches!(word, "clean" | "active"));
@@ -74,7 +98,7 @@ fn mismatches(settings: &Settings, shown: &str) -> Vec<String> {
     let asked = bitmap(settings).filter(|asked| *asked == "internal");
     let bitmap = asked.and_then(|asked| differs("bitmap", asked, value(shown, "Intent Bitmap").map(internal)));
     let level = differs("level", level(settings), value(shown, "Raid Level"));
-    [level, chunk, bitmap, state].into_iter().flatten().collect()
+    vec![level, chunk, bitmap, state]
 }
 
 fn internal(shown: &str) -> &str {
@@ -124,6 +148,20 @@ mod tests {
                     "device /dev/md/pickfsC".to_string(),
                 ]
             );
+        }
+    }
+
+    #[test]
+    fn only_members_of_the_array_are_forgotten() {
+        let said = "MD_LEVEL=raid1\nMD_DEVICES=2\nMD_NAME=host:pickfsa1l0\nMD_UUID=1:2:3:4\n";
+        for (said, name, is_member) in [
+            (said, "pickfsa1l0", true),
+            ("MD_NAME=pickfsa1l0", "pickfsa1l0", true),
+            (said, "pickfsa1l", false),
+            (said, "a1l0", false),
+            ("", "pickfsa1l0", false),
+        ] {
+            assert_eq!(super::is_member_of(said, &format!("/dev/md/{name}")), is_member, "{name}");
         }
     }
 

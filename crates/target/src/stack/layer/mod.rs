@@ -17,10 +17,10 @@ mod md;
 mod noflush;
 mod writecache;
 
-pub(crate) use bcache::uuid as uuid_of_cache;
-
 use super::fs::Programs;
-use super::{Argv, Step};
+use super::take_down::{Act, Named, Remains, Removal, TakeDown, There};
+use super::{Action, Argv, Step, argv};
+use pickfs_core::journal::Undo;
 use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings};
 use pickfs_system::need::Need;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ const DEVICES: Setting = Setting {
 
 /// The configuration of LVM for this place: volumes may lie on volumes, nothing is left in /etc,
 /// and no list of devices or daemon of the system interferes.
-pub(crate) const GROUPS: &str = "devices/scan_lvs=1 devices/use_devicesfile=0 devices/obtain_device_list_from_udev=0 \
+const GROUPS: &str = "devices/scan_lvs=1 devices/use_devicesfile=0 devices/obtain_device_list_from_udev=0 \
                           activation/monitoring=0 global/use_lvmpolld=0 global/use_lvmlockd=0 backup/backup=0 \
                           backup/archive=0";
 
@@ -73,9 +73,10 @@ impl Below<'_> {
         self.devices.iter().map(|device| device.display().to_string()).collect()
     }
 
-    /// The name for what is made of the device of that index.
-    pub(crate) fn name_of(&self, index: usize) -> String {
-        if index == 0 { self.name.to_string() } else { format!("{}d{index}", self.name) }
+    /// What is made of each device alone, by the device and the name of what is made of it.
+    fn each<T>(&self, make: impl Fn(&str, &str) -> Vec<T>) -> Vec<T> {
+        let name = |index| if index == 0 { self.name.to_string() } else { format!("{}d{index}", self.name) };
+        self.words().iter().enumerate().flat_map(|(index, device)| make(device, &name(index))).collect()
     }
 }
 
@@ -111,7 +112,9 @@ pub struct Layer {
     /// How another machine, which has the same disks, opens what was made; `None` where that is not known.
     pub opens: Option<fn(&Below) -> Opening>,
     /// What that fact contradicts of what the plan asked for.
-    pub mismatches: fn(&Settings, &str) -> Vec<String>,
+    mismatches: fn(&Settings, &str) -> Vec<Option<String>>,
+    /// How what only this layer knows is taken down; others may use it too.
+    pub(crate) take_down: Option<&'static TakeDown>,
 }
 
 /// Programs, from first to last, and the file that each reads as its standard input.
@@ -139,7 +142,12 @@ impl Layer {
         fact: |_| ("", Vec::new()),
         opens: None,
         mismatches: |_, _| Vec::new(),
+        take_down: None,
     };
+
+    pub(crate) fn mismatches(&self, settings: &Settings, shown: &str) -> Vec<String> {
+        (self.mismatches)(settings, shown).into_iter().flatten().collect()
+    }
 }
 
 /// The layer of that name.
@@ -183,6 +191,23 @@ fn mapping(name: &str) -> PathBuf {
     Path::new("/dev/mapper").join(name)
 }
 
+/// A mapping over the whole of a device, in device-mapper's words.
+fn map(says: String, device: &str, name: &str, words: &[&str]) -> Step {
+    let map = Action::MapWhole { device: device.into(), name: name.into(), words: argv(words) };
+    Step::new(says, map).undo(Undo::RemoveMapping(name.into()))
+}
+
+/// A program that makes a mapping, which is then used.
+fn open(device: &str, name: &str, words: Argv) -> [Step; 2] {
+    let open = Step::run(format!("open {device}"), words).undo(Undo::RemoveMapping(name.into()));
+    [open, Step::new(format!("use what {device} holds"), Action::UseDevice(mapping(name)))]
+}
+
+/// The type of a mapping, in what `dmsetup table` prints of it.
+fn mapping_differs(kind: &str, shown: &str) -> Vec<Option<String>> {
+    vec![differs("a mapping of type", kind, shown.split_whitespace().nth(2))]
+}
+
 /// Old signatures make some programs ask, and others refuse.
 fn wipe(device: &str) -> Step {
     Step::run(format!("forget what was on {device}"), ["wipefs", "--all", "--force", "--quiet", device])
@@ -197,6 +222,7 @@ const MAPPER: Need = Need::Driver {
     sign: "/sys/class/misc/device-mapper",
     hint: "boot Debian's stock kernel (linux-image-amd64), or use guests, which have it (--executor vm)",
 };
+const DMSETUP: Programs = &[("dmsetup", &["dmsetup", "version"])];
 /// For mappings and what takes them away.
 const MAPS: Need = Need::Program { name: "dmsetup", package: "dmsetup" };
 
@@ -238,7 +264,7 @@ mod example {
     /// What is wrong where all that the layer asks prints this text.
     pub(super) fn mismatches(name: &str, value: Value, printed: &str) -> Vec<String> {
         let (layer, settings) = (find(name).unwrap(), settings(value));
-        (layer.mismatches)(&settings, printed)
+        layer.mismatches(&settings, printed)
     }
 }
 

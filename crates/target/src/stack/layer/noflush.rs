@@ -1,20 +1,17 @@
 //! dm-switch with one path: it passes on every request but flushes, which device-mapper drops for it. A known answer for power
 //! cuts: what is synced on it may be lost.
 
-use super::{Below, Layer, MAPPER, MAPS};
-use crate::stack::{Action, Step, argv};
-use pickfs_core::journal::Undo;
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const NOFLUSH: Layer = Layer {
     name: "noflush",
     about: "flushes that never reach the devices below: what power cuts must find (dm-switch)",
     needs: &[Need::Root, MAPPER, MAPS],
     modules: &["dm-switch"],
-    versions: &[("dmsetup", &["dmsetup", "version"])],
+    versions: DMSETUP,
     steps: |_, below| steps(below),
     fact: |below| ("dmsetup table of noflush", argv(["dmsetup", "table", below.name])),
-    mismatches: |_, shown| super::differs("a mapping", "switch", shown.split_whitespace().nth(2)).into_iter().collect(),
+    mismatches: |_, shown| mapping_differs("switch", shown),
     passes: true,
     ..Layer::DEFAULT
 };
@@ -25,13 +22,9 @@ const REGION: &str = "2048";
 /// `switch_ctr` in drivers/md/dm-switch.c sets no `num_flush_bios`, so `dm_table_supports_flush` finds none that wants
 /// flushes, and the kernel takes what is above for a disk without a volatile cache.
 fn steps(below: &Below) -> Vec<Step> {
-    let steps = below.devices.iter().enumerate().map(|(index, device)| {
-        let (name, shown) = (below.name_of(index), device.display().to_string());
-        let words = argv(["switch", "1", REGION, "0", &shown, "0"]);
-        let map = Action::MapWhole { device: device.clone(), name: name.clone(), words };
-        Step::new(format!("lose the flushes of {shown}"), map).undo(Undo::RemoveMapping(name))
-    });
-    steps.collect()
+    below.each(|device, name| {
+        vec![map(format!("lose the flushes of {device}"), device, name, &["switch", "1", REGION, "0", device, "0"])]
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::lvm::{PROGRAM, VERSIONS, field, listing};
 use super::lvmcache::{SIZE, cached};
-use super::{DEVICES, Layer, MAPPER, MAPS, WIPES, differs};
-use pickfs_system::need::Need;
+use super::*;
 
 pub(crate) const WRITECACHE: Layer = Layer {
     name: "writecache",
@@ -21,7 +20,7 @@ pub(crate) const WRITECACHE: Layer = Layer {
     },
     mismatches: |_, shown| {
         let kind = differs("a volume of type", "writecache", field(shown, "LVM2_SEGTYPE"));
-        kind.into_iter().chain(differs("write errors", "0", field(shown, "LVM2_WRITECACHE_ERROR"))).collect()
+        vec![kind, differs("write errors", "0", field(shown, "LVM2_WRITECACHE_ERROR"))]
     },
     ..Layer::DEFAULT
 };

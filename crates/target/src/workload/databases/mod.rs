@@ -1,3 +1,4 @@
 //! Workloads on databases.
 
+pub(crate) mod postgresql;
 pub(crate) mod sqlite;

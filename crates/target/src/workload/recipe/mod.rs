@@ -7,13 +7,15 @@ mod daemon;
 mod figure;
 mod play;
 
+use super::databases::postgresql::SEGMENT;
 use super::{Description, MEAN_OF_PHASES, Workload, judged};
 use crate::stack::Argv;
+use crate::stack::take_down::TakeDown;
 use crate::stage::Stage;
 use crate::stage::phase::*;
 use anyhow::{Context, Result};
 use pickfs_core::metric::Combine;
-use pickfs_core::plan::recipe::{self, Command, PhaseOf, RECIPE, Reads, Recipe, Starts, Until, Values, Word};
+use pickfs_core::plan::recipe::{self, Command, PhaseOf, RECIPE, Reads, Recipe, Starts, Until, Values};
 use pickfs_core::plan::{Judged, Objection, Setting, SettingKind, Settings};
 use pickfs_system::need::{Need, find_versioned};
 use std::path::{Path, PathBuf};
@@ -165,13 +167,11 @@ impl Workload for RecipeWork {
         all.filter_map(words).collect()
     }
 
-    fn segment_notes(&self, settings: &Settings, root: &Path) -> Vec<PathBuf> {
-        let server = self.recipe(settings).and_then(|recipe| Some((recipe, recipe.server.as_ref()?.segment.as_ref()?)));
-        let note = |(recipe, word): (&Recipe, &Word)| {
-            let values = recipe.values(settings, [("dir", root.display().to_string())]);
-            PathBuf::from(word.filled(&values).concat())
-        };
-        server.into_iter().map(note).collect()
+    fn take_down(&self, settings: &Settings, root: &Path) -> Option<(&'static TakeDown, PathBuf)> {
+        let recipe = self.recipe(settings)?;
+        let word = recipe.server.as_ref()?.segment.as_ref()?;
+        let values = recipe.values(settings, [("dir", root.display().to_string())]);
+        Some((&SEGMENT, word.filled(&values).concat().into()))
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
@@ -502,7 +502,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(PGBENCH.segment_notes(&few, Path::new("/d")), [Path::new("/d/cluster/postmaster.pid")]);
+        let noted = PGBENCH.take_down(&few, Path::new("/d")).map(|(_, note)| note);
+        assert_eq!(noted.as_deref(), Some(Path::new("/d/cluster/postmaster.pid")));
         let of_bonnie = BONNIE.needs(&few).into_iter().next();
         assert_eq!(of_bonnie, Some(Need::Program { name: "bonnie++", package: "bonnie++" }));
     }

@@ -12,7 +12,7 @@
 //! The page cache is written back in stretches of at most 1 MiB, so a file that was written in one go has its extents at multiples
 //! of 64 KiB. Small writes with `fsync` between make smaller ones. An extent at the end of a bucket is cut there, which is left out.
 
-use super::{Piece, Stored, Way};
+use super::{Piece, Rules, Stored, Way};
 use crate::codec::{Chunks, Codec};
 
 const BLOCK: u64 = 4096;
@@ -21,7 +21,9 @@ const EXTENT: Chunks = Chunks { codec: &Codec::Lz4Fast, bytes: 64 << 10, only_fu
 pub(crate) const LZ4: Codec = Codec::Chunks(EXTENT);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd64k, header: 4, ..EXTENT });
 
-pub(crate) fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+pub(crate) const RULES: Rules = Rules { filesystem: "bcachefs", pieces: pieces, in_records: false, compsize: false };
+
+fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let store = |piece: &Piece| {
         let plain = if file <= MAX_INLINE { 0 } else { piece.bytes.next_multiple_of(BLOCK) };
         Stored { disk: way.size(piece).map_or(plain, |packed| packed.min(plain)), plain }

@@ -8,14 +8,16 @@
 //!   first, and if that is too much, as it is. LZO is taken there even if it grew.
 //! * A last piece of one sector or less is not compressed, as no sector could be saved.
 
-use super::{Piece, Stored, Way};
+use super::{Piece, Rules, Stored, Way};
 use crate::codec::Codec;
 
 const SECTOR: u64 = 4096;
 /// The default of the mount option.
 const MAX_INLINE: u64 = 2048;
 
-pub(crate) fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+pub(crate) const RULES: Rules = Rules { filesystem: "btrfs", pieces: pieces, in_records: false, compsize: true };
+
+fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let mut marked = false;
     let store = |piece: &Piece| {
         if file <= SECTOR {

@@ -6,7 +6,7 @@
 //! * Where the blocks, with 8 bytes of index for each 4 KiB of content, save nothing, the file is stored as it is.
 //! * A file that is stored as it is has whole blocks, and its end behind its inode, where both fit into a block.
 
-use super::{Piece, Stored, Way};
+use super::{Piece, Rules, Stored, Way};
 
 const BLOCK: u64 = 4096;
 /// An inode with a time of its own (struct erofs_inode_extended).
@@ -15,7 +15,9 @@ const INODE: u64 = 64;
 const INDEX: u64 = 8;
 const INDEX_HEAD: u64 = 16;
 
-pub(crate) fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+pub(crate) const RULES: Rules = Rules { filesystem: "erofs", pieces: pieces, in_records: false, compsize: false };
+
+fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let plain: Vec<u64> = pieces.iter().map(|piece| plain(file, piece.bytes)).collect();
     let packed: Option<Vec<u64>> = pieces.iter().map(|piece| way.size(piece)).collect();
     let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
@@ -57,7 +59,7 @@ mod tests {
 
     #[test]
     fn files_as_mkfs_erofs_stores_them() {
-        assert_eq!([NONE.filesystem, LZ4HC.filesystem], ["erofs"; 2]);
+        assert_eq!([NONE.rules.filesystem, LZ4HC.rules.filesystem], ["erofs"; 2]);
         let rows: [Row; 9] = [
             (&NONE, 100, &[(100, 50)], &[100]),
             (&NONE, 4096 + 4032, &[(4096 + 4032, 9)], &[4096 + 4032]),

@@ -11,7 +11,7 @@
 //! What a cluster saves stays reserved for the file until it is released (`f2fs_io release_cblocks`), which makes the file
 //! read-only: until then neither df nor du shows it. What is predicted is what is written, and what is taken after that.
 
-use super::{Piece, Stored, Way};
+use super::{Piece, Rules, Stored, Way};
 use crate::codec::{Chunks, Codec};
 
 const BLOCK: u64 = 4096;
@@ -22,7 +22,9 @@ const CLUSTER: Chunks =
 pub(crate) const LZ4: Codec = Codec::Chunks(CLUSTER);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd(1), ..CLUSTER });
 
-pub(crate) fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+pub(crate) const RULES: Rules = Rules { filesystem: "f2fs", pieces: pieces, in_records: false, compsize: false };
+
+fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let plain = |piece: &Piece| piece.bytes.next_multiple_of(BLOCK);
     let disk = |piece: &Piece| match way.size(piece) {
         None if file <= MAX_INLINE => 0,

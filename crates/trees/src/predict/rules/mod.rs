@@ -40,38 +40,54 @@ pub(crate) const CODECS: [Codec; 11] = [
     bcachefs::ZSTD,
 ];
 
-/// One way to store: a file system with its compression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+/// What one file system stores.
+#[derive(Debug)]
+pub struct Rules {
     pub filesystem: &'static str,
+    /// What is stored for each of a file's pieces, in their order. Some pieces may be missing if the size of the file shows
+    /// that there are more.
+    pieces: fn(&Way, u64, &[Piece]) -> Vec<Stored>,
+    /// Files are counted by their size in records: so what is not compressed is known from the walk.
+    pub(crate) in_records: bool,
+    /// compsize(8) reads it.
+    pub compsize: bool,
+}
+
+/// Every file system, in the order of answers.
+pub const ALL: [&Rules; 5] = [&btrfs::RULES, &zfs::RULES, &erofs::RULES, &f2fs::RULES, &bcachefs::RULES];
+
+/// One way to store: a file system with its compression.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub rules: &'static Rules,
     /// As its mount option or property has it.
     pub option: &'static str,
     /// None does not compress.
     pub codec: Option<Codec>,
 }
 
-const fn way(filesystem: &'static str, option: &'static str, codec: Option<Codec>) -> Way {
-    Way { filesystem, option, codec }
+const fn way(rules: &'static Rules, option: &'static str, codec: Option<Codec>) -> Way {
+    Way { rules, option, codec }
 }
 
 pub const WAYS: [Way; 17] = [
-    way("btrfs", "none", None),
-    way("btrfs", "lzo", Some(Codec::Lzo)),
-    way("btrfs", "zlib:3", Some(Codec::Zlib(3))),
-    way("btrfs", "zstd:1", Some(Codec::Zstd(1))),
-    way("btrfs", "zstd:3", Some(Codec::Zstd(3))),
-    way("zfs", "off", None),
-    way("zfs", "lz4", Some(Codec::Lz4)),
-    way("zfs", "gzip-6", Some(Codec::Gzip(6))),
-    way("zfs", "zstd-3", Some(Codec::Zstd(3))),
-    way("erofs", "none", None),
-    way("erofs", "lz4hc", Some(Codec::Lz4Filled)),
-    way("f2fs", "none", None),
-    way("f2fs", "lz4", Some(f2fs::LZ4)),
-    way("f2fs", "zstd", Some(f2fs::ZSTD)),
-    way("bcachefs", "none", None),
-    way("bcachefs", "lz4", Some(bcachefs::LZ4)),
-    way("bcachefs", "zstd", Some(bcachefs::ZSTD)),
+    way(&btrfs::RULES, "none", None),
+    way(&btrfs::RULES, "lzo", Some(Codec::Lzo)),
+    way(&btrfs::RULES, "zlib:3", Some(Codec::Zlib(3))),
+    way(&btrfs::RULES, "zstd:1", Some(Codec::Zstd(1))),
+    way(&btrfs::RULES, "zstd:3", Some(Codec::Zstd(3))),
+    way(&zfs::RULES, "off", None),
+    way(&zfs::RULES, "lz4", Some(Codec::Lz4)),
+    way(&zfs::RULES, "gzip-6", Some(Codec::Gzip(6))),
+    way(&zfs::RULES, "zstd-3", Some(Codec::Zstd(3))),
+    way(&erofs::RULES, "none", None),
+    way(&erofs::RULES, "lz4hc", Some(Codec::Lz4Filled)),
+    way(&f2fs::RULES, "none", None),
+    way(&f2fs::RULES, "lz4", Some(f2fs::LZ4)),
+    way(&f2fs::RULES, "zstd", Some(f2fs::ZSTD)),
+    way(&bcachefs::RULES, "none", None),
+    way(&bcachefs::RULES, "lz4", Some(bcachefs::LZ4)),
+    way(&bcachefs::RULES, "zstd", Some(bcachefs::ZSTD)),
 ];
 
 /// Bytes of a file or of a piece.
@@ -89,15 +105,7 @@ impl Way {
         Some(piece.sizes[index])
     }
 
-    /// What is stored for each of a file's pieces, in their order. Some pieces may be missing if
-    /// the size in `file` shows that there are more.
     pub(crate) fn pieces(&self, file: u64, pieces: &[Piece]) -> Vec<Stored> {
-        match self.filesystem {
-            "bcachefs" => bcachefs::pieces(self, file, pieces),
-            "btrfs" => btrfs::pieces(self, file, pieces),
-            "erofs" => erofs::pieces(self, file, pieces),
-            "f2fs" => f2fs::pieces(self, file, pieces),
-            _ => zfs::pieces(self, file, pieces, &zfs::Pool::default()),
-        }
+        (self.rules.pieces)(self, file, pieces)
     }
 }

@@ -5,7 +5,7 @@
 //! compressed if an eighth is saved and a sector at that (OpenZFS, "compression" in zfsprops(7)). Pointers to
 //! many records and the parity of raidz come on top.
 
-use super::{Piece, Stored, Way};
+use super::{Piece, Rules, Stored, Way};
 use crate::codec::Codec;
 
 const RECORD: u64 = 128 << 10;
@@ -26,7 +26,14 @@ impl Default for Pool {
     }
 }
 
-pub(crate) fn pieces(way: &Way, file: u64, pieces: &[Piece], pool: &Pool) -> Vec<Stored> {
+pub(crate) const RULES: Rules = Rules {
+    filesystem: "zfs",
+    pieces: |way, file, all| pieces(way, file, all, &Pool::default()),
+    in_records: true,
+    compsize: false,
+};
+
+fn pieces(way: &Way, file: u64, pieces: &[Piece], pool: &Pool) -> Vec<Stored> {
     let sectors = |bytes: u64| bytes.next_multiple_of(1 << pool.ashift);
     let store = |piece: &Piece| {
         let record = if file > RECORD { RECORD } else { piece.bytes.next_multiple_of(STEP) };
