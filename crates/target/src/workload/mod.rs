@@ -5,7 +5,6 @@
 
 mod command;
 mod content;
-mod databases;
 mod fio;
 pub mod io;
 mod maintenance;
@@ -16,6 +15,7 @@ mod recipe;
 mod respond;
 mod settings;
 pub mod small_files;
+mod sqlite;
 mod staging;
 mod stream;
 mod system;
@@ -61,7 +61,7 @@ pub static ALL: &[&dyn Workload] = &[
     &recipe::ROCKSDB,
     &small_files::SmallFiles,
     &trees::snapshots::Snapshots,
-    &databases::sqlite::Sqlite,
+    &sqlite::Sqlite,
     &stream::Stream,
     &recipe::SYSBENCH,
     &trace::Replayed,

@@ -1,3 +1,0 @@
-//! Workloads on databases.
-
-pub(crate) mod sqlite;
