@@ -5,17 +5,18 @@
 
 mod command;
 mod content;
-mod databases;
 mod fio;
 pub mod io;
 mod maintenance;
 mod meta;
 mod mount;
+mod postgresql;
 mod power;
 mod recipe;
 mod respond;
 mod settings;
 pub mod small_files;
+mod sqlite;
 mod staging;
 mod stream;
 mod system;
@@ -62,7 +63,7 @@ pub static ALL: &[&dyn Workload] = &[
     &recipe::ROCKSDB,
     &small_files::SmallFiles,
     &trees::snapshots::Snapshots,
-    &databases::sqlite::Sqlite,
+    &sqlite::Sqlite,
     &stream::Stream,
     &recipe::SYSBENCH,
     &trace::Replayed,
@@ -261,7 +262,7 @@ pub struct OtherDisk {
 }
 
 /// What the programs of any work can leave.
-pub(crate) const TAKE_DOWNS: &[&TakeDown] = &[&databases::postgresql::SEGMENT];
+pub(crate) const TAKE_DOWNS: &[&TakeDown] = &[&postgresql::SEGMENT];
 
 /// Those for users, without the ones that test pickfs itself.
 pub fn for_users() -> impl Iterator<Item = &'static dyn Workload> {

@@ -325,6 +325,9 @@ fn metrics(table: &Table, of_part: bool, scope: &mut Scope) -> Vec<Figure> {
         {
             field.refuse::<()>("is measured twice in this phase", "give each metric a name of its own");
         }
+        if let Some(field) = field.filter(|_| scope.settings.iter().any(|row| Some(row.name) == name.as_deref())) {
+            field.refuse::<()>("is the name of a setting too", "call it something else");
+        }
         let figure = Figure { is_inner, ..figure(table, &name.unwrap_or_default(), scope)? };
         scope.figures.push(figure.name);
         Some(figure)
@@ -473,6 +476,7 @@ mod tests {
         ("", "metric = [{ value = 'a' }, { as = 'a', value = 1 }, { as = 'c d', value = 'a' }]", &[(8, "names `a`"), (8, "no plain name")]),
         ("", "metric = [{ value = 1, count = 'a' }, { value = 1, doubt = {} }, { value = 1, doubt = { a = 'b' } }]",
             &[(8, "needs its number"), (8, "has no flag"), (8, "has no flag"), (8, "no key `a`")]),
+        ("[setting.a]\nkind = 'count'\nabout = 'b'", "metric = [{ as = 'a', value = 1 }]", &[(11, "name of a setting too")]),
         ("", "latency = [{ find = 'a' }, { find = '(a)(b)', at_most = 'c' }]", &[(8, "0 pairs"), (8, "names `c`")]),
         ("", "[server]\nrun = ['a']\nready = ['b']\nfolders = ['/etc/x', '{dir}/../y']", &[(11, "leads out"), (11, "leads out")]),
         ("", "metric = [{ find = '((((a{100}){100}){100}){100})' }]", &[(8, "no expression")]),

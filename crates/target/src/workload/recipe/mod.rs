@@ -7,7 +7,7 @@ mod daemon;
 mod figure;
 mod play;
 
-use super::databases::postgresql::SEGMENT;
+use super::postgresql::SEGMENT;
 use super::{Description, MEAN_OF_PHASES, Workload, judged};
 use crate::stack::Argv;
 use crate::stack::take_down::TakeDown;

@@ -146,11 +146,12 @@ impl Player {
     /// Where the server was not started yet, it is by the phase that needs it.
     fn prepare(&mut self, stage: &mut Stage, phase: &PhaseOf, values: &Values) -> Result<()> {
         let before = self.programs(&phase.before, values)?;
+        // What it writes as it starts is durable then, and no part of a warm phase.
+        if phase.is_served && (phase.starts == Starts::Warm || !before.is_empty()) {
+            self.start(stage)?;
+        }
         if before.is_empty() {
             return Ok(());
-        }
-        if phase.is_served {
-            self.start(stage)?;
         }
         stage.lay_out("preparing", |stage| before.iter().try_for_each(|program| untimed(stage, program)))
     }

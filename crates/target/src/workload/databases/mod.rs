@@ -1,4 +1,0 @@
-//! Workloads on databases.
-
-pub(crate) mod postgresql;
-pub(crate) mod sqlite;
