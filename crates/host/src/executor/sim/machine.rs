@@ -21,6 +21,7 @@ use pickfs_disks::parameters::Words;
 use pickfs_disks::{Disk, Kind, find};
 use pickfs_system::process::Interrupted;
 use pickfs_system::sys::disk_model::SOURCES;
+use pickfs_system::units::show_duration;
 use procfs::Current;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -52,12 +53,15 @@ pub(crate) fn host_managed(target: &Target) -> Vec<bool> {
     models(target).unwrap_or_default().iter().map(is).collect()
 }
 
-/// The models' names, with their fill where the plan gives one.
+/// The models' names, with their fill and flush where the plan gives them.
 fn shown(names: &[String], target: &Target) -> Result<String> {
-    let fill = fill(&target.machine)?;
-    let shown = |name: &String| match fill {
-        Some(share) if disk(name)?.can_be_used() => Ok(format!("{name} {:.0} % full", share * 100.0)),
-        _ => Ok(name.clone()),
+    let (fill, flush) = (fill(&target.machine)?, target.machine.number(FLUSH));
+    let shown = |name: &String| {
+        let disk = disk(name)?;
+        let fill = fill.filter(|_| disk.can_be_used()).map(|share| format!(" {:.0} % full", share * 100.0));
+        let flush = flush.filter(|_| disk.takes_flushes());
+        let flush = flush.map(|ns| format!(" with a flush of {}", show_duration(ns as f64)));
+        Ok(format!("{name}{}{}", fill.unwrap_or_default(), flush.unwrap_or_default()))
     };
     Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
 }
@@ -315,7 +319,7 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
         bail!("a simulated disk has the size of the backing `memory` or `image`");
     }
     let bytes = check_size(backing.settings.number(SIZE).context("the backing has no size")?)?;
-    let disk = disk(name)?;
+    let disk = with_flush(disk(name)?, cell.target.machine.number(FLUSH))?;
     let sectors = disk.words(0, 0)?[pickfs_disks::parameters::at("SECTORS")];
     let spare = sectors.checked_sub(bytes / 512).with_context(|| format!("{name} is smaller than {bytes} bytes"))?;
     let draw = |salt: u64| drawn(cell, salt + 16 * index);
@@ -330,6 +334,17 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
     };
     let serial = nth_target_disk(index as usize);
     Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
+}
+
+/// In the settings of a machine.
+pub(super) const FLUSH: &str = "disk_flush";
+
+/// The disk with a flush of so many nanoseconds, if it takes any.
+pub(super) fn with_flush(disk: Disk, ns: Option<u64>) -> Result<Disk> {
+    match ns.filter(|_| disk.takes_flushes()) {
+        Some(ns) => disk.with("flush_us", ns as f64 / 1e3),
+        None => Ok(disk),
+    }
 }
 
 /// The share of flash that holds data at the start.
@@ -481,5 +496,23 @@ impl Machine for Simulations {
             true => Failure::Killed(whole),
             false => Failure::Final(whole),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_of_the_plans_is_the_disks() {
+        for (name, asked, ns) in
+            [("nvme", Some(3_000_000), 3_000_000), ("nvme", None, 300_000), ("hdd-7200", Some(1_000), 1_000)]
+        {
+            let disk = with_flush(disk(name).expect("it"), asked).expect("a disk");
+            assert_eq!(disk.words(0, 0).expect("words")[pickfs_disks::parameters::at("FLUSH_NS")], ns, "{name}");
+        }
+        // No flush is sent to it.
+        let none = disk("none").expect("it");
+        assert_eq!(with_flush(none.clone(), Some(1)).expect("a disk"), none);
     }
 }
