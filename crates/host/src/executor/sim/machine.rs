@@ -158,22 +158,7 @@ impl Simulations {
         let targets = targets.collect::<Result<Vec<_>>>()?;
         let (target, words) = targets.first().context("a target without a disk")?.clone();
         let recording = self.recording(cell, &folder, &words)?;
-        let arrival = Arrival {
-            disks: target_disks(names.len()),
-            archive: self.furnished.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
-            tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
-            host: self.furnished.plan.host,
-            recording: recording.as_ref().map(|_| in_the_guest(RECORDING_DISK)),
-            is_simulated: true,
-        };
-        let mut inside =
-            Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() };
-        // A kernel that takes one alone is asked for no more.
-        if let Job::Cell(cell) = &mut inside.job
-            && let Some(asked) = cell.target.machine.0.get_mut(PROCESSORS)
-        {
-            *asked = processor.processors.into();
-        }
+        let inside = self.inside(cell, &request, names.len(), recording.is_some())?;
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
@@ -216,6 +201,24 @@ impl Simulations {
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
         let connection = Connection { from: Box::new(from), ..connection };
         Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+    }
+
+    /// What the agent in the guest is asked.
+    fn inside(&self, cell: &Cell, request: &Request, disks: usize, is_recorded: bool) -> Result<Request> {
+        let arrival = Arrival {
+            disks: target_disks(disks),
+            archive: self.furnished.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
+            tree: self.tree(cell).map(|_| in_the_guest(OTHER_DISK)),
+            host: self.furnished.plan.host,
+            recording: is_recorded.then(|| in_the_guest(RECORDING_DISK)),
+            is_simulated: true,
+        };
+        let mut inner = cell.clone();
+        // A kernel that takes one alone is asked for no more.
+        let number = Processor::of(&cell.target.machine)?.processors;
+        inner.target.machine.0.entry(PROCESSORS.into()).and_modify(|asked| *asked = number.into());
+        let (job, run) = (Job::Cell(inner.into()), SIMULATED_RUN.into());
+        Ok(Request { run, job, answers: Vec::new(), arrival: Some(arrival), ..request.clone() })
     }
 
     /// With what the run has staged, and the tree of the cell's work that lies on another disk.
