@@ -1,6 +1,7 @@
 //! The disks that are modelled, a TOML file each: every parameter with its source.
 
 use super::parameters::Disk;
+use serde::Deserialize;
 
 /// A disk by its name.
 pub struct Entry {
@@ -19,21 +20,45 @@ pub const ALL: &[Entry] = entries![
     "hp-97560",
     "none",
     "nvme",
+    "nvme-dramless",
+    "nvme-plp",
+    "sata-dramless",
     "sata-ssd",
     "sd-card",
     "smr-5900",
     "smr-host-managed"
 ];
 
+/// The file of a disk that has what another one has, but for some parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Variant {
+    about: String,
+    like: String,
+    parameters: toml::Table,
+}
+
 impl Entry {
     pub fn disk(&self) -> Disk {
-        Disk::parse(self.text).unwrap_or_else(|error| panic!("the disk {} came broken: {error:#}", self.name))
+        let Some(Variant { about, like, parameters }) = self.variant() else {
+            return Disk::parse(self.text)
+                .unwrap_or_else(|error| panic!("the disk {} came broken: {error:#}", self.name));
+        };
+        let mut disk = find(&like).unwrap_or_else(|| panic!("the disk {} is like none", self.name));
+        disk.parameters.extend(parameters);
+        Disk { about, ..disk }
+    }
+
+    fn variant(&self) -> Option<Variant> {
+        toml::from_str(self.text).ok()
     }
 }
 
-/// The whole name of the one disk that is meant by all but its last word: "hdd" is "hdd-7200". What fits none stays as it is.
+/// The whole name of the one disk that is meant by all but its last word, and is no variant of another: "hdd" is "hdd-7200". What
+/// fits none stays as it is.
 pub fn whole_name(short: &str) -> String {
-    let mut fitting = ALL.iter().filter(|entry| entry.name.rsplit_once('-').is_some_and(|(first, _)| first == short));
+    let is_meant = |entry: &&Entry| entry.name.rsplit_once('-').is_some_and(|(first, _)| first == short);
+    let mut fitting = ALL.iter().filter(is_meant).filter(|entry| entry.variant().is_none());
     let only = fitting.next().filter(|_| fitting.next().is_none());
     only.map_or(short, |entry| entry.name).to_string()
 }
@@ -56,6 +81,23 @@ mod tests {
                 assert!(disk.sourced(name).is_ok(), "{}: {name}", entry.name);
             }
         }
+    }
+
+    /// What a database waits for.
+    #[test]
+    fn classes_of_flash_differ_in_their_flushes() {
+        let of = |name: &str| find(name).expect("it");
+        for (name, like) in [("nvme-plp", "nvme"), ("nvme-dramless", "nvme"), ("sata-dramless", "sata-ssd")] {
+            let (variant, other) = (of(name), of(like));
+            let names = |disk: &Disk| disk.parameters.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(names(&variant), names(&other), "{name}");
+            let differ =
+                variant.parameters.iter().filter(|(key, value)| other.parameters.get(*key) != Some(value)).count();
+            assert_eq!(differ, 1, "{name}");
+        }
+        let takes = ["nvme", "nvme-plp", "nvme-dramless", "sata-dramless", "hdd-7200", "none"]
+            .map(|name| of(name).takes_flushes());
+        assert_eq!(takes, [true, false, true, true, true, false]);
     }
 
     #[test]

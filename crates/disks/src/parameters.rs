@@ -120,6 +120,11 @@ impl Disk {
         zoned(self, start, phase_ns, sectors)
     }
 
+    /// What it has answered may be lost without a flush, which takes `flush_us`.
+    pub fn takes_flushes(&self) -> bool {
+        self.words(0, 0).is_ok_and(|words| words[at("VOLATILE")] != 0) && self.number("flush_us").is_ok()
+    }
+
     /// It has what `used` needs.
     pub fn can_be_used(&self) -> bool {
         self.kind == Kind::Flash && self.number(SPARE).is_ok()

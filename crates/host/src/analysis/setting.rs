@@ -5,6 +5,7 @@ use super::series::ObservedWork;
 use pickfs_core::journal::Folded;
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Plan, Target};
+use pickfs_system::units::show_duration;
 
 /// A backing of one or several targets.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +49,13 @@ pub(crate) fn disks(plan: &Plan, folded: &Folded) -> Vec<Disk> {
     disks
 }
 
-/// What simulates a target's disks, if anything does.
+/// What simulates a target's disks, if anything does: "nvme", "nvme with a flush of 3 ms".
 pub(crate) fn model(target: &Target) -> Option<String> {
+    let flush = target.machine.number("disk_flush").map(|ns| format!(" with a flush of {}", show_duration(ns as f64)));
+    named_model(target).map(|model| model + &flush.unwrap_or_default())
+}
+
+fn named_model(target: &Target) -> Option<String> {
     let listed = target.machine.0.get("disks").and_then(|given| given.as_array());
     let listed = listed.map(|names| names.iter().filter_map(|name| name.as_str()).collect::<Vec<_>>());
     let listed = listed.filter(|names| !names.is_empty()).map(|names| plain(&names.join(" and ")));

@@ -300,6 +300,7 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     for (machine, says) in [
         ("{ disk_fill = \"90%\",", "hdd-7200 has no fill: it is no flash"),
         ("{ disk_fill = \"110%\",", "a fill is from 0% to 100%, not `110%`"),
+        ("{ disk_flush = \"20m\",", "`flush_us`: 1200000000 is too much"),
         ("{ processors = 65,", "from 1 to 64"),
         ("{ processors = 0,", "from 1 to 64"),
         ("{ compression = 101,", "compression that is 101 times as fast is not possible"),

@@ -22,6 +22,7 @@ use pickfs_disks::parameters::Words;
 use pickfs_disks::{Disk, Kind, find};
 use pickfs_system::process::Interrupted;
 use pickfs_system::sys::disk_model::SOURCES;
+use pickfs_system::units::show_duration;
 use procfs::Current;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -53,12 +54,15 @@ pub(crate) fn host_managed(target: &Target) -> Vec<bool> {
     models(target).unwrap_or_default().iter().map(is).collect()
 }
 
-/// The models' names, with their fill where the plan gives one.
+/// The models' names, with their fill and flush where the plan gives them.
 fn shown(names: &[String], target: &Target) -> Result<String> {
-    let fill = fill(&target.machine)?;
-    let shown = |name: &String| match fill {
-        Some(share) if disk(name)?.can_be_used() => Ok(format!("{name} {:.0} % full", share * 100.0)),
-        _ => Ok(name.clone()),
+    let (fill, flush) = (fill(&target.machine)?, target.machine.number(FLUSH));
+    let shown = |name: &String| {
+        let disk = disk(name)?;
+        let fill = fill.filter(|_| disk.can_be_used()).map(|share| format!(" {:.0} % full", share * 100.0));
+        let flush = flush.filter(|_| disk.takes_flushes());
+        let flush = flush.map(|ns| format!(" with a flush of {}", show_duration(ns as f64)));
+        Ok(format!("{name}{}{}", fill.unwrap_or_default(), flush.unwrap_or_default()))
     };
     Ok(names.iter().map(shown).collect::<Result<Vec<_>>>()?.join(", "))
 }
@@ -169,13 +173,7 @@ impl Simulations {
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let explanation = self.explanations.as_ref().map(|folder| Files::of(folder, &cell.id));
         let profile = explanation.as_ref().map(|files| files.ask(guest, &records)).transpose()?;
-        let mut inside = self.inside(cell, &request, names.len(), recording.is_some());
-        // A kernel that takes one alone is asked for no more.
-        if let Job::Cell(cell) = &mut inside.job
-            && let Some(asked) = cell.target.machine.0.get_mut(PROCESSORS)
-        {
-            *asked = processor.processors.into();
-        }
+        let inside = self.inside(cell, &request, names.len(), recording.is_some())?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
         let mut regions = vec![root_region(guest, &common)?, asked, records.clone(), target.clone()];
@@ -222,8 +220,8 @@ impl Simulations {
         Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
     }
 
-    /// The request as the agent in the guest gets it.
-    fn inside(&self, cell: &Cell, request: &Request, disks: usize, is_recorded: bool) -> Request {
+    /// What the agent in the guest is asked.
+    fn inside(&self, cell: &Cell, request: &Request, disks: usize, is_recorded: bool) -> Result<Request> {
         let arrival = Arrival {
             disks: target_disks(disks),
             archive: self.furnished.bundle.archive.as_ref().map(|_| in_the_guest(DATA_DISK)),
@@ -232,7 +230,12 @@ impl Simulations {
             recording: is_recorded.then(|| in_the_guest(RECORDING_DISK)),
             is_simulated: true,
         };
-        Request { run: SIMULATED_RUN.into(), answers: Vec::new(), arrival: Some(arrival), ..request.clone() }
+        let mut inner = cell.clone();
+        // A kernel that takes one alone is asked for no more.
+        let number = Processor::of(&cell.target.machine)?.processors;
+        inner.target.machine.0.entry(PROCESSORS.into()).and_modify(|asked| *asked = number.into());
+        let (job, run) = (Job::Cell(inner.into()), SIMULATED_RUN.into());
+        Ok(Request { run, job, answers: Vec::new(), arrival: Some(arrival), ..request.clone() })
     }
 
     /// With what the run has staged, and the tree of the cell's work that lies on another disk.
@@ -337,7 +340,7 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
         bail!("a simulated disk has the size of the backing `memory` or `image`");
     }
     let bytes = check_size(backing.settings.number(SIZE).context("the backing has no size")?)?;
-    let disk = disk(name)?;
+    let disk = with_flush(disk(name)?, cell.target.machine.number(FLUSH))?;
     let sectors = disk.words(0, 0)?[pickfs_disks::parameters::at("SECTORS")];
     let spare = sectors.checked_sub(bytes / 512).with_context(|| format!("{name} is smaller than {bytes} bytes"))?;
     let draw = |salt: u64| drawn(cell, salt + 16 * index);
@@ -352,6 +355,17 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
     };
     let serial = nth_target_disk(index as usize);
     Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
+}
+
+/// In the settings of a machine.
+pub(super) const FLUSH: &str = "disk_flush";
+
+/// The disk with a flush of so many nanoseconds, if it takes any.
+pub(super) fn with_flush(disk: Disk, ns: Option<u64>) -> Result<Disk> {
+    match ns.filter(|_| disk.takes_flushes()) {
+        Some(ns) => disk.with("flush_us", ns as f64 / 1e3),
+        None => Ok(disk),
+    }
 }
 
 /// The share of flash that holds data at the start.
@@ -507,5 +521,23 @@ impl Machine for Simulations {
             true => Failure::Killed(whole),
             false => Failure::Final(whole),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_of_the_plans_is_the_disks() {
+        for (name, asked, ns) in
+            [("nvme", Some(3_000_000), 3_000_000), ("nvme", None, 300_000), ("hdd-7200", Some(1_000), 1_000)]
+        {
+            let disk = with_flush(disk(name).expect("it"), asked).expect("a disk");
+            assert_eq!(disk.words(0, 0).expect("words")[pickfs_disks::parameters::at("FLUSH_NS")], ns, "{name}");
+        }
+        // No flush is sent to it.
+        let none = disk("none").expect("it");
+        assert_eq!(with_flush(none.clone(), Some(1)).expect("a disk"), none);
     }
 }

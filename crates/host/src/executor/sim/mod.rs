@@ -64,6 +64,13 @@ const SETTINGS: &[Setting] = &[
                 that was trimmed, to \"100%\"; without it the device is a small part of an unused drive",
     },
     Setting {
+        name: machine::FLUSH,
+        kind: SettingKind::Duration,
+        default: None,
+        about: "how long the disk's own part of a flush takes, such as \"3ms\", instead of the model's time: drives of one kind differ by a \
+                factor of twenty",
+    },
+    Setting {
         name: "dilation",
         kind: SettingKind::NumberOrPath,
         default: Some(processor::USUAL),
@@ -141,7 +148,7 @@ impl Executor for Sim {
         let compression = settings.0.get("compression").and_then(|given| processor::compression(given).err());
         let remedy = "give a number from 1 to 100, or let `pickfs sim calibrate FILE` write the file";
         let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
-        let disk = disk.chain(objection_to_fill(settings));
+        let disk = disk.chain(objection_to_fill(settings)).chain(objection_to_flush(settings));
         disk.chain(processor)
             .chain(compression)
             .chain(objection_to_memory(settings))
@@ -196,14 +203,29 @@ fn objection_to_fill(settings: &Settings) -> Option<Objection> {
         Err(error) => return Some(Objection::new("disk_fill", format!("{error:#}"), remedy)),
         Ok(fill) => fill,
     };
-    let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
-    let mut names: Vec<&str> = listed.filter_map(|name| name.as_str()).collect();
-    if names.is_empty() {
-        names.push(settings.text("disk").unwrap_or(DEFAULT_DISK));
-    }
+    let names = disk_names(settings);
     let is_flash = |name: &&str| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.can_be_used());
     (fill.is_some() && !names.iter().any(is_flash))
         .then(|| Objection::new("disk_fill", format!("{} has no fill: it is no flash", names.join(", ")), remedy))
+}
+
+/// Of which at least one takes flushes.
+fn objection_to_flush(settings: &Settings) -> Option<Objection> {
+    let ns = settings.number(machine::FLUSH)?;
+    let names = disk_names(settings);
+    let with = |name: &&str| machine::with_flush(machine::disk(&whole_name(name))?, Some(ns));
+    if let Some(error) = names.iter().find_map(|name| with(name).and_then(|disk| disk.words(0, 0)).err()) {
+        return Some(Objection::new(machine::FLUSH, format!("{error:#}"), "give a shorter time, such as \"3ms\""));
+    }
+    let takes = |name: &&str| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.takes_flushes());
+    let why = || format!("{} takes no flush: what it has answered is durable", names.join(", "));
+    (!names.iter().any(takes)).then(|| Objection::new(machine::FLUSH, why(), "leave it out, or name another disk"))
+}
+
+fn disk_names(settings: &Settings) -> Vec<&str> {
+    let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
+    let names: Vec<&str> = listed.filter_map(|name| name.as_str()).collect();
+    if names.is_empty() { vec![settings.text("disk").unwrap_or(DEFAULT_DISK)] } else { names }
 }
 
 /// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own brings it.
