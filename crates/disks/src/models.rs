@@ -31,9 +31,12 @@ impl Entry {
     }
 }
 
-/// The whole name of the one disk that is meant by all but its last word: "hdd" is "hdd-7200". What fits none stays as it is.
+/// The whole name of the one disk that is meant by its last word, or by all others: "ssd" is "sata-ssd", "hdd" is "hdd-7200". What
+/// fits none stays as it is.
 pub fn whole_name(short: &str) -> String {
-    let mut fitting = ALL.iter().filter(|entry| entry.name.rsplit_once('-').is_some_and(|(first, _)| first == short));
+    let mut fitting = ALL
+        .iter()
+        .filter(|entry| entry.name.rsplit_once('-').is_some_and(|(first, last)| [first, last].contains(&short)));
     let only = fitting.next().filter(|_| fitting.next().is_none());
     only.map_or(short, |entry| entry.name).to_string()
 }
@@ -59,10 +62,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_of_a_name_is_enough() {
+    fn a_word_of_a_name_is_enough() {
         for (short, whole) in [
             ("hdd", "hdd-7200"),
             ("sata", "sata-ssd"),
+            ("ssd", "sata-ssd"),
+            ("sd", "sd-card"),
             ("nvme", "nvme"),
             ("smr", "smr-5900"),
             ("smr-host", "smr-host-managed"),

@@ -4,6 +4,7 @@
 mod after;
 mod agent;
 mod ask;
+mod busy;
 pub mod catalogue;
 mod choices;
 mod clean;
