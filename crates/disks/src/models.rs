@@ -54,10 +54,11 @@ impl Entry {
     }
 }
 
-/// The whole name of the one disk that is meant by all but its last word, and is no variant of another: "hdd" is "hdd-7200". What
-/// fits none stays as it is.
+/// The whole name of the one disk that is meant by its last word, or by all others, and is no variant of another: "ssd" is
+/// "sata-ssd", "hdd" is "hdd-7200". What fits none stays as it is.
 pub fn whole_name(short: &str) -> String {
-    let is_meant = |entry: &&Entry| entry.name.rsplit_once('-').is_some_and(|(first, _)| first == short);
+    let is_meant =
+        |entry: &&Entry| entry.name.rsplit_once('-').is_some_and(|(first, last)| [first, last].contains(&short));
     let mut fitting = ALL.iter().filter(is_meant).filter(|entry| entry.variant().is_none());
     let only = fitting.next().filter(|_| fitting.next().is_none());
     only.map_or(short, |entry| entry.name).to_string()
@@ -101,10 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_of_a_name_is_enough() {
+    fn a_word_of_a_name_is_enough() {
         for (short, whole) in [
             ("hdd", "hdd-7200"),
             ("sata", "sata-ssd"),
+            ("ssd", "sata-ssd"),
+            ("sd", "sd-card"),
             ("nvme", "nvme"),
             ("smr", "smr-5900"),
             ("smr-host", "smr-host-managed"),

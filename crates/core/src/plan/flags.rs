@@ -113,6 +113,11 @@ impl PlanFlags {
         self.values.insert(name, values.into_iter().map(Into::into).collect());
     }
 
+    /// As if it had not been typed.
+    pub fn remove(&mut self, name: &str) {
+        self.values.remove(name);
+    }
+
     /// As the user knows it: "--budget".
     fn typed(&self, name: &'static str) -> String {
         let alias = self.alias.filter(|(flags, _)| flags.contains(&name));

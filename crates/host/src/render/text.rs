@@ -106,7 +106,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn to_use(&mut self) -> io::Result<()> {
+    fn advice(&mut self) -> io::Result<()> {
         let Some(advice) = self.model.advice() else { return Ok(()) };
         writeln!(self.out, "\n{} {}", headings::TO_USE, advice.target)?;
         // Unbroken, to be pasted.
@@ -123,7 +123,7 @@ impl Page<'_> {
         for line in &self.model.headlines() {
             self.wrapped("", line)?;
         }
-        self.to_use()?;
+        self.advice()?;
         self.list("", &self.model.course())?;
         self.list(headings::WARNINGS, &self.model.warnings())
     }

@@ -168,8 +168,17 @@ impl Arguments {
     /// Each with what it does.
     fn commands(&self, purpose: &Purpose, plan: &Plan) -> Vec<[String; 2]> {
         let typed = self.typed(purpose);
-        let sudo = if needs_root(plan) { "sudo " } else { "" };
-        let mut commands = vec![[format!("{sudo}pickfs {typed} --now"), "measure, then name the one to pick".into()]];
+        let is_root = rustix::process::geteuid().is_root();
+        let now = format!("pickfs {typed} --now");
+        let mut commands =
+            match is_root || self.executor.is_some() || ["on", "sim"].iter().any(|flag| self.flags.has(flag)) {
+                true => vec![[now, "measure, then name the one to pick".to_string()]],
+                // What is shown is done without root.
+                false => vec![
+                    [format!("sudo {now}"), "measure on this disk, then name the one to pick".into()],
+                    [now, format!("the same without root: executor `{}`", plan.executor)],
+                ],
+            };
         let disk = purpose.disk.as_deref().filter(|_| !self.flags.has("sim") && !self.flags.has("on"));
         commands.extend(disk.map(|disk| {
             [format!("pickfs {typed} --sim {disk} --now"), format!("the same on a simulated {disk}, without root")]
@@ -215,13 +224,6 @@ fn commands(rows: &[[String; 2]]) -> String {
         false => format!("  {command:widest$}   {does}\n"),
     };
     rows.iter().map(line).collect()
-}
-
-/// Of a target that is made here, without a user who can make it.
-fn needs_root(plan: &Plan) -> bool {
-    let makes = plan.targets.iter().any(|target| target.fs.is_some());
-    let brings = executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own());
-    makes && !brings
 }
 
 fn header(purpose: &Purpose) -> String {

@@ -1,6 +1,6 @@
 //! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made of the same words.
 
-use super::{Exit, Outcome, Verb, command};
+use super::{Exit, Outcome, Verb, command, list, purpose};
 use clap_mangen::roff::{Roff, bold, roman};
 use pickfs_core::plan::nearest;
 use std::fmt::Write;
@@ -84,10 +84,44 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
         Some(known) => Ok(known.text.to_string()),
         None => {
             let near = nearest(&topic, names()).map(|near| format!("did you mean `pickfs help {near}`? "));
+            let found = if near.is_some() { Vec::new() } else { that_mention(&topic.to_lowercase()) };
             let (topic, near) = (topic.escape_debug(), near.unwrap_or_default());
-            Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both")))
+            match found.is_empty() {
+                true => Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both"))),
+                false => Ok(format!("No verb and no topic is called `{topic}`. It is in:\n{}", shown(&found))),
+            }
         }
     }
+}
+
+/// More are no help.
+const MOST_FOUND: usize = 12;
+
+fn shown(found: &[[String; 2]]) -> String {
+    let rows: Vec<[&str; 2]> = found.iter().take(MOST_FOUND).map(|[command, about]| [&**command, &**about]).collect();
+    let more = found.len().saturating_sub(MOST_FOUND);
+    let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
+    super::examples(&rows) + &more
+}
+
+/// The command that shows more, and what is there, of all that has the word: answers first, then lists, verbs and topics.
+fn that_mention(word: &str) -> Vec<[String; 2]> {
+    if word.len() < 3 {
+        return Vec::new();
+    }
+    let has = |text: &str| text.to_lowercase().contains(word);
+    let whole = command();
+    let verbs = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).filter_map(|verb| {
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        let help = verb.clone().render_long_help().to_string();
+        let line = help.lines().find(|line| has(line))?.trim().to_string();
+        Some([format!("pickfs help {}", verb.get_name()), if has(&about) { about } else { line }])
+    });
+    let topics = TOPICS.iter().filter_map(|topic| {
+        let line = topic.text.lines().find(|line| has(line))?;
+        Some([format!("pickfs help {}", topic.name), line.trim().to_string()])
+    });
+    purpose::that_mention(word).into_iter().chain(list::that_mention(word)).chain(topics).chain(verbs).collect()
 }
 
 /// Names of verbs and topics.
@@ -250,6 +284,10 @@ mod tests {
             }
             assert!(verb[0] != "run" || page.contains("sudo pickfs run \\-\\-fs"), "{page}");
         }
+        let found = explained(&["fsync".into()]).unwrap();
+        assert!(found.contains("pickfs for logs") && found.contains("pickfs list workloads"), "{found}");
+        assert!(found.lines().all(|line| line.chars().count() <= 90) && found.lines().count() < 40, "{found}");
+        assert!(explained(&["verdict".into()]).unwrap_err().to_string().contains("help verdicts`?"));
         assert!(explained(&["nonsense".into()]).unwrap_err().to_string().contains("`pickfs help`"));
         let below = ["guest", "build"].map(String::from);
         assert!(explained(&below).unwrap().contains("Usage: pickfs guest build"));

@@ -138,6 +138,23 @@ fn entries(what: What) -> Vec<Value> {
     }
 }
 
+/// The command that shows an entry, and what that is about, of each entry that has the word; in lower case.
+pub(crate) fn that_mention(word: &str) -> Vec<[String; 2]> {
+    let texts = |entry: &Value| {
+        let parts = ["name", "about", "variants", "about_variants", "features"].map(|part| entry[part].to_string());
+        parts.concat().to_lowercase()
+    };
+    let row = |what: What, entry: &Value| {
+        let text = |part: &str| entry[part].as_str().unwrap_or_default().to_string();
+        [format!("pickfs list {} {}", what.word(), text("name")), text("about")]
+    };
+    let of = |what: &What| {
+        let found = entries(*what).into_iter().filter(|entry| texts(entry).contains(word));
+        found.map(|entry| row(*what, &entry)).collect::<Vec<_>>()
+    };
+    What::value_variants().iter().flat_map(of).collect()
+}
+
 /// How many of them have a wanted name.
 fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
     fn each<T>(all: impl Iterator<Item = T>, named: impl Fn(&T) -> bool, show: impl Fn(T)) -> usize {

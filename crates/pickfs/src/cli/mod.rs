@@ -5,6 +5,7 @@ mod after;
 mod agent;
 mod ask;
 mod audit;
+mod busy;
 pub mod catalogue;
 mod choices;
 mod clean;

@@ -222,7 +222,7 @@ fn without_root(arguments: &mut PlanArgs) {
 }
 
 /// The model of the kind of disk that a file lies on.
-fn model_like(file: &Path) -> &'static str {
+pub(crate) fn model_like(file: &Path) -> &'static str {
     let disk = devices::disk_of_file(file);
     let rotates = disk.and_then(|disk| devices::content(devices::queue_file(disk, "rotational")?));
     match (disk_name(file), rotates.as_deref()) {

@@ -96,6 +96,15 @@ pub(super) fn find(word: &str) -> Result<Purpose> {
     Err(Exit::usage(format!("no answer is prepared for `{}`; {near}`pickfs for` lists all", word.escape_debug())))
 }
 
+/// The command and what it is about, of each purpose that has the word; in lower case.
+pub(super) fn that_mention(word: &str) -> Vec<[String; 2]> {
+    let texts = |one: &Purpose| {
+        [one.questions.clone(), one.also.clone(), vec![one.name.into()]].concat().join(" ").to_lowercase()
+    };
+    let found = all().filter(|one| texts(one).contains(word) || one.about.to_lowercase().contains(word));
+    found.map(|one| [format!("pickfs for {}", one.name), one.about]).collect()
+}
+
 impl Purpose {
     /// With these options, which change the plan.
     pub(super) fn arguments(&self, given: &PlanFlags, executor: Option<String>) -> PlanArgs {

@@ -1,6 +1,7 @@
 //! `pickfs run`: measure, then say the verdict.
 
 use super::after::{give_back, show};
+use super::busy::{self, Choice};
 use super::programs::{self, Source};
 use super::{
     Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, forewarn, how_long, journals, on_hosts, on_slurm,
@@ -150,6 +151,16 @@ impl Arguments {
         programs::agreed_elsewhere(&plan, &source, self.yes)
     }
 
+    /// The same on a model of the disk at hand.
+    fn simulated(&self) -> Arguments {
+        let mut flags = self.plan.flags.clone();
+        let folder = flags.text("on").unwrap_or(".").to_string();
+        flags.remove("on");
+        flags.set("sim", [plan_source::model_like(Path::new(&folder))]);
+        let plan = PlanArgs { flags, executor: None, ..self.plan.clone() };
+        Arguments::of_plan(plan, self.journal.clone(), self.yes, self.progress)
+    }
+
     /// A run for each disk, and then a table of what is best on which.
     fn simulate(&self, disks: &[String], progress: &mut dyn Progress) -> Outcome {
         if self.journal.is_some() {
@@ -178,6 +189,11 @@ impl Arguments {
             return Ok(REFUSED);
         }
         let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
+        // Flags say on which disk; a plan file has its own place.
+        let may_simulate = self.plan.plan.is_none() && self.resume.is_none() && self.again.is_none();
+        if busy::before_run(&plan.executor, may_simulate)? == Choice::Simulate {
+            return self.simulated().run();
+        }
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         how_long::before_run(plan).iter().for_each(|time| tell(time));
         forewarn::warnings(plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
