@@ -55,6 +55,8 @@ fn the_recomputation_has_every_verdict_of_shipped_journals() {
 fn the_recomputation_has_every_verdict_of_random_journals() {
     if !not_run(no_python()) {
         hold(0..12);
+        // Two targets have the very same bound after a look.
+        hold(154..155);
     }
 }
 

@@ -41,7 +41,8 @@ pub(super) fn chain(of: &Evidence) -> Finding {
 
 pub(super) fn version(of: &Evidence) -> Finding {
     let of_run = of.folded.run.as_ref().map_or("", |run| run.pickfs.as_str());
-    let others = links(of.journal).versions.into_iter().filter(|(version, _)| version != of_run);
+    // What is imported was measured by no version.
+    let others = links(of.journal).versions.into_iter().filter(|(version, _)| version != of_run && !of.is_imported());
     Finding::broken(others.map(|(version, line)| format!("line {line} is of {version}, not {of_run}")).collect())
 }
 
