@@ -105,7 +105,8 @@ void waits_ended(struct request *rq, u64 took)
 	wait->requests++;
 	wait->bytes += blk_rq_bytes(rq);
 	wait->took += took;
-	belongs(wait);
+	/* Where a task runs, something else has woken the processor for it. */
+	belongs(is_idle_task(current) ? wait : &waits[TIMERS]);
 }
 
 static int show(char *text, const struct kernel_param *parameter)
