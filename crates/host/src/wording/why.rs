@@ -39,6 +39,26 @@ pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f6
     format!("Why {target} takes {longer} {way} than {reference} ({}): {}.", found.phase, words.join(", "))
 }
 
+/// How a difference that was measured stands to the one that is explained.
+pub fn agreement(
+    found: &Difference,
+    target: &str,
+    reference: &str,
+    (measured, model): (f64, &str),
+    agrees: bool,
+) -> String {
+    let shown = |share: f64| match share {
+        0.0.. => format!("{} longer", percent(share)),
+        _ => format!("{} less", percent(-share)),
+    };
+    let (here, there) = (shown(measured), shown(found.share));
+    let end = match agrees {
+        true => "The simulation agrees, within a factor of two",
+        false => "The simulation does not agree, so it explains nothing of what was measured",
+    };
+    format!("{}: measured, {target} takes {here} than {reference}; simulated on {model}, {there}. {end}.", found.phase)
+}
+
 /// "waits for metadata reads (2.1 times as many)".
 fn waits(cause: &Cause) -> String {
     let (now, before) = (cause.target.requests as f64, cause.reference.requests as f64);
@@ -68,7 +88,7 @@ const SHOWN: f64 = 0.005;
 pub fn table(found: &Difference, target: &str, reference: &str) -> Vec<String> {
     let row = |what: &str, share: f64, [one, other]: [f64; 2], requests: String| {
         let [one, other] = [one, other].map(show_duration);
-        format!("{what:<46}{:>9}{one:>11}{other:>11}  {requests}", signed(share)).trim_end().to_string()
+        format!("{what:<51}{:>9}{one:>11}{other:>11}  {requests}", signed(share)).trim_end().to_string()
     };
     let requests = |cause: &Cause| match (cause.target.requests, cause.reference.requests) {
         (0, 0) => String::new(),
@@ -78,7 +98,7 @@ pub fn table(found: &Difference, target: &str, reference: &str) -> Vec<String> {
         cause.share.abs() >= SHOWN || cause.target.ns.max(cause.reference.ns) >= SHOWN * found.reference_ns
     };
     let (shown, small): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(is_shown);
-    let mut lines = vec![format!("{:<46}{:>9}{:>11}{:>11}", found.phase, "share", cut(target), cut(reference))];
+    let mut lines = vec![format!("{:<51}{:>9}{:>11}{:>11}", found.phase, "share", cut(target), cut(reference))];
     lines.extend(
         shown
             .iter()
@@ -162,6 +182,28 @@ mod tests {
         for (time, owners, wanted) in rows {
             let found = between(&breakdown(*time, owners), &reference).expect("a difference");
             assert_eq!(sentence(&found, "btrfs", "ext4", 0.03), *wanted);
+        }
+    }
+
+    #[test]
+    fn a_simulation_that_does_not_agree_explains_nothing() {
+        let reference = breakdown(100.0, &[(State::Busy, "VFS", 100.0, 0)]);
+        let found = between(&breakdown(80.0, &[(State::Busy, "VFS", 80.0, 0)]), &reference).expect("a difference");
+        for (measured, agrees, wanted) in [
+            (
+                -0.25,
+                true,
+                "write: measured, btrfs takes 25 % less than ext4; simulated on nvme, 20 % less. The simulation agrees, within a factor \
+                 of two.",
+            ),
+            (
+                0.25,
+                false,
+                "write: measured, btrfs takes 25 % longer than ext4; simulated on nvme, 20 % less. The simulation does not agree, so it \
+                 explains nothing of what was measured.",
+            ),
+        ] {
+            assert_eq!(agreement(&found, "btrfs", "ext4", (measured, "nvme"), agrees), wanted);
         }
     }
 

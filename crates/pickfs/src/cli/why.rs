@@ -1,5 +1,7 @@
 //! `pickfs why`: what the difference between two targets of a simulated run is made of. Their cells of the first round are simulated
-//! once more, and each instruction and each idle microsecond gets an owner.
+//! once more, and each instruction and each idle microsecond gets an owner. A run of this machine is explained by its simulation.
+
+mod native;
 
 use super::report::deliver;
 use super::{Exit, FAILED, Outcome, Verb, journals};
@@ -18,12 +20,13 @@ use pickfs_system::visible::visible_lines;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Explain the difference between two targets of a simulated run
+/// Explain the difference between two targets of a run
 ///
 /// Their cells of round 1 are simulated again, with the same results, while a plugin of QEMU's counts the instructions of each function.
+/// A run without --sim is explained by a simulation of its plan, where the two agree.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Journal of a run with --sim; @last is the newest in ./pickfs-runs
+    /// Journal of a run; @last is the newest in ./pickfs-runs
     #[arg(default_value = "@last")]
     run: PathBuf,
     /// The target to be explained, and the one that it is compared with; by default each slower one with the best
@@ -32,6 +35,9 @@ pub(crate) struct Arguments {
     /// One phase alone; by default each, and all together
     #[arg(long)]
     phase: Option<String>,
+    /// For a run without --sim: the model of a disk that it is simulated on; by default the nearest to the run's disk
+    #[arg(long, value_name = "MODEL")]
+    disk: Option<String>,
     /// How to print it
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(["text", "json"]))]
     format: String,
@@ -57,16 +63,11 @@ impl Verb for Arguments {
         let journal = journals::named(&self.run)?;
         let trust = if self.trust { Trust::Any } else { Trust::Own };
         let (plan, folded) = (run::plan(&journal, trust)?, fold_file(&journal)?);
-        if plan.executor != NAME {
-            return Err(Exit::usage(format!(
-                "{} is of the executor `{}`; only a simulation can be explained: run the same plan with --executor sim",
-                journal.display(),
-                plan.executor
-            )));
-        }
         let pairs = self.pairs(&plan, &folded)?;
+        let (plan, model) = self.to_be_simulated(plan, &folded)?;
+        let of_run = OfRun { folded: &folded, model };
         run::count_stop_requests()?;
-        match self.explained(&plan, &folded, &pairs) {
+        match self.explained(&plan, &of_run, &pairs) {
             Err(error) if error.is::<Interrupted>() => Ok(super::STOPPED),
             ended => ended,
         }
@@ -76,12 +77,20 @@ impl Verb for Arguments {
 /// Names of two targets: the one to be explained, and the reference.
 type Pair = [String; 2];
 
+/// The run that is to be explained.
+struct OfRun<'f> {
+    folded: &'f Folded,
+    /// The model that it is simulated on, where it was no simulation.
+    model: Option<String>,
+}
+
 /// A cell that was simulated again.
 struct Explained {
     target: String,
     work: String,
     phases: Vec<owners::Breakdown>,
-    sameness: Sameness,
+    /// None where the run had no such cell.
+    sameness: Option<Sameness>,
 }
 
 /// Whether the cell was the one of the run.
@@ -93,24 +102,44 @@ struct Sameness {
 }
 
 impl Arguments {
+    /// The plan of the simulation; with the model, where the run was none.
+    fn to_be_simulated(&self, plan: Plan, folded: &Folded) -> Result<(Plan, Option<String>)> {
+        if plan.executor == NAME {
+            return match &self.disk {
+                Some(_) => Err(Exit::usage("--disk is for runs without --sim: this one has its disk")),
+                None => Ok((plan, None)),
+            };
+        }
+        let given = self.disk.as_deref().map(pickfs_disks::whole_name);
+        let model = given.unwrap_or_else(|| native::nearest_model(&plan, folded).to_string());
+        if !model.contains('/') && pickfs_disks::find(&model).is_none() {
+            return Err(Exit::usage(format!(
+                "there is no model of a disk `{}`; `pickfs list disks` shows them",
+                model.escape_debug()
+            )));
+        }
+        Ok((native::simulated(&plan, &model)?, Some(model)))
+    }
+
     fn pairs(&self, plan: &Plan, folded: &Folded) -> Result<Vec<Pair>> {
         let names: Vec<&str> = own_targets(plan).collect();
         match &self.between[..] {
-            [] => default_pairs(&names, folded),
+            [] => default_pairs(plan, &names, folded),
             [one, other] if one != other => {
-                for name in [one, other] {
-                    if !names.contains(&name.as_str()) {
-                        let (name, names) = (name.escape_debug(), names.join(", "));
-                        return Err(Exit::usage(format!("the run has no target `{name}`; it has {names}")));
-                    }
-                }
-                Ok(vec![[one.clone(), other.clone()]])
+                let known = |given: &String| {
+                    // As --fs spells it, too: "btrfs:zstd:1" is "btrfs zstd:1".
+                    let is_it = |name: &&&str| **name == *given || name.replacen(' ', ":", 1) == *given;
+                    let found = names.iter().find(is_it).map(|name| name.to_string());
+                    let (given, names) = (given.escape_debug(), names.join(", "));
+                    found.ok_or_else(|| Exit::usage(format!("the run has no target `{given}`; it has {names}")))
+                };
+                Ok(vec![[known(one)?, known(other)?]])
             }
             _ => Err(Exit::usage("--between takes two targets, such as --between btrfs,ext4")),
         }
     }
 
-    fn explained(&self, plan: &Plan, folded: &Folded, pairs: &[Pair]) -> Outcome {
+    fn explained(&self, plan: &Plan, of_run: &OfRun, pairs: &[Pair]) -> Outcome {
         let folder = Temporary::make()?;
         // Executors are for the whole program's life, and so is this one.
         let sim: &'static dyn Executor = Box::leak(Box::new(Sim::explaining(&folder.0)));
@@ -119,12 +148,12 @@ impl Arguments {
         let mut cells = Vec::new();
         for cell in order(plan, 1).iter().filter(|cell| is_asked(cell)) {
             tell(&visible_lines(&format!("simulating {} ({}) again", cell.target.name, cell.work.name)));
-            cells.push(explained(plan, cell, folded, sim, &folder.0)?);
+            cells.push(explained(plan, cell, of_run, sim, &folder.0)?);
         }
         if let Some(file) = &self.stacks {
             deliver(self.stacks_of(&cells).as_bytes(), Some(file))?;
         }
-        let (text, is_found) = self.written(plan, &cells, pairs)?;
+        let (text, is_found) = self.written(plan, of_run, &cells, pairs)?;
         deliver(text.as_bytes(), self.output.as_deref())?;
         Ok(if is_found { 0 } else { FAILED })
     }
@@ -142,28 +171,26 @@ impl Arguments {
     }
 
     /// Whether anything could be compared, too.
-    fn written(&self, plan: &Plan, cells: &[Explained], pairs: &[Pair]) -> Result<(String, bool)> {
-        let (mut text, mut found) = (String::new(), Vec::new());
+    fn written(&self, plan: &Plan, of_run: &OfRun, cells: &[Explained], pairs: &[Pair]) -> Result<(String, bool)> {
+        // Sentences first: they are what is asked for.
+        let (mut sentences, mut tables, mut found) = (String::new(), String::new(), Vec::new());
         for work in &plan.works {
             for [target, reference] in pairs {
                 let of = |name: &String| cells.iter().find(|cell| cell.target == *name && cell.work == work.name);
                 let (Some(one), Some(other)) = (of(target), of(reference)) else { continue };
-                let differences = self.differences(one, other);
-                for (at, difference) in differences.iter().enumerate() {
-                    let sentence = words::sentence(difference, target, reference, plan.stop.threshold);
-                    // The whole of it first, and then where it comes from.
-                    text.push_str(&if at == 0 { format!("{sentence}\n\n") } else { format!("{sentence}\n") });
-                    let lines = words::table(difference, target, reference);
-                    text.extend(lines.iter().map(|line| format!("  {line}\n")));
-                    text.push('\n');
-                    found.push(in_json(&work.name, [target, reference], difference, sentence));
+                for difference in &self.differences(one, other) {
+                    let shown = Shown::of(plan, of_run, &work.name, [target, reference], difference, one);
+                    sentences.push_str(&shown.sentences);
+                    tables.push_str(&shown.table);
+                    found.push(shown.json);
                 }
             }
         }
         if let (true, Some(phase)) = (found.is_empty(), &self.phase) {
             bail!("no phase `{}` was explained; `pickfs report` shows the phases", phase.escape_debug());
         }
-        let sameness: Vec<String> = cells.iter().map(said_of_sameness).collect();
+        let sameness: Vec<String> = cells.iter().filter_map(said_of_sameness).collect();
+        let mut text = format!("{sentences}\n{tables}");
         text.extend(sameness.iter().map(|line| format!("{line}\n")));
         let is_found = !found.is_empty();
         if self.format == "json" {
@@ -195,13 +222,19 @@ fn own_targets(plan: &Plan) -> impl Iterator<Item = &str> {
     plan.targets.iter().filter(|target| !target.duplicate).map(|target| target.name.as_str())
 }
 
-/// The best target of the verdict against each other one.
-fn default_pairs(names: &[&str], folded: &Folded) -> Result<Vec<Pair>> {
+/// The best target of the verdict against each other one. Of several, and where there is none, the one with the least time.
+fn default_pairs(plan: &Plan, names: &[&str], folded: &Folded) -> Result<Vec<Pair>> {
     let model = analysis::model(folded)?;
     let work = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());
-    let best = work.and_then(|work| work.verdict.best.first().or(work.ranked.first()).copied());
-    let best = best.and_then(|best| Some(model.targets.get(best)?.name.as_str()));
-    let best = best.or(names.first().copied()).context("the run has no target")?;
+    let verdict = work.map(|work| work.verdict.best.as_slice()).unwrap_or_default();
+    let best = verdict.iter().filter_map(|at| Some(model.targets.get(*at)?.name.as_str()));
+    let best: Vec<&str> = best.filter(|name| names.contains(name)).collect();
+    let time =
+        |name: &&&str| plan.works.iter().map(|work| native::all_time(folded, &work.name, name)).sum::<Option<f64>>();
+    let among = if best.is_empty() { names } else { &best };
+    let measured = among.iter().filter(|name| time(name).is_some());
+    let best = measured.min_by(|one, other| time(one).unwrap_or(f64::MAX).total_cmp(&time(other).unwrap_or(f64::MAX)));
+    let best = *best.context("no target of the run was measured in all its works")?;
     let others: Vec<Pair> =
         names.iter().filter(|name| **name != best).map(|name| [name.to_string(), best.to_string()]).collect();
     if others.is_empty() {
@@ -210,13 +243,7 @@ fn default_pairs(names: &[&str], folded: &Folded) -> Result<Vec<Pair>> {
     Ok(others)
 }
 
-fn explained(
-    plan: &Plan,
-    cell: &Cell,
-    of_run: &Folded,
-    sim: &'static dyn Executor,
-    folder: &Path,
-) -> Result<Explained> {
+fn explained(plan: &Plan, cell: &Cell, of_run: &OfRun, sim: &'static dyn Executor, folder: &Path) -> Result<Explained> {
     let journal = folder.join(format!("{}.jsonl", cell.id));
     let outcome = run::part(plan, &cell.id, &[sim], &journal, &mut Lines::default())?;
     let name = &cell.target.name;
@@ -229,7 +256,8 @@ fn explained(
     let Processor { dilation, compression, .. } = Processor::of(&cell.target.machine)?;
     let pace = owners::Pace { dilation, compression };
     let phases = owners::breakdowns(&found.profile, &found.clocks, &found.symbols, pace)?;
-    let sameness = sameness(of_run, &fold_file(&journal)?, &cell.id);
+    let again = fold_file(&journal)?;
+    let sameness = of_run.model.is_none().then(|| sameness(of_run.folded, &again, &cell.id));
     Ok(Explained { target: name.clone(), work: cell.work.name.clone(), phases, sameness })
 }
 
@@ -244,10 +272,10 @@ fn sameness(of_run: &Folded, again: &Folded, id: &str) -> Sameness {
     Sameness { same, different: most - same, same_disk }
 }
 
-fn said_of_sameness(cell: &Explained) -> String {
-    let (target, Sameness { same, different, same_disk }) = (&cell.target, &cell.sameness);
+fn said_of_sameness(cell: &Explained) -> Option<String> {
+    let (target, Sameness { same, different, same_disk }) = (&cell.target, cell.sameness.as_ref()?);
     let all = same + different;
-    match (different, same_disk) {
+    Some(match (different, same_disk) {
         (0, true) if all > 0 => {
             format!("{target}: simulated again, all {all} samples and the disk are those of the run.")
         }
@@ -256,19 +284,60 @@ fn said_of_sameness(cell: &Explained) -> String {
              guest. What is explained is the new simulation.",
             if *same_disk { "" } else { ", nor is the disk" }
         ),
+    })
+}
+
+/// A difference in words, as a table, and as JSON.
+struct Shown {
+    sentences: String,
+    table: String,
+    json: Value,
+}
+
+impl Shown {
+    fn of(
+        plan: &Plan,
+        of_run: &OfRun,
+        work: &str,
+        [target, reference]: [&str; 2],
+        difference: &owners::Difference,
+        cell: &Explained,
+    ) -> Shown {
+        let threshold = plan.stop.threshold;
+        let sentence = words::sentence(difference, target, reference, threshold);
+        let mut json = json!({
+            "work": work, "target": target, "reference": reference, "sentence": sentence, "difference": difference,
+        });
+        let mut sentences = String::new();
+        if let Some(model) = &of_run.model {
+            let all = || cell.phases.iter().map(|phase| phase.phase.as_str()).collect();
+            let phases = if difference.phase == owners::ALL { all() } else { vec![difference.phase.as_str()] };
+            let measured = native::measured(of_run.folded, work, [target, reference], &phases);
+            let agrees = measured.is_some_and(|measured| owners::agrees(measured, difference.share, threshold));
+            json["simulated_on"] = model.as_str().into();
+            json["measured_share"] = measured.into();
+            json["agrees"] = agrees.into();
+            sentences = match measured {
+                Some(measured) => words::agreement(difference, target, reference, (measured, model), agrees) + "\n",
+                None => format!("{}: the run has not measured it.\n", difference.phase),
+            };
+            if !agrees {
+                return Shown { sentences, table: String::new(), json };
+            }
+        }
+        let table: String =
+            words::table(difference, target, reference).iter().map(|line| format!("{line}\n")).collect();
+        Shown { sentences: format!("{sentences}{sentence}\n"), table: table + "\n", json }
     }
 }
 
-fn in_json(work: &str, [target, reference]: [&String; 2], difference: &owners::Difference, sentence: String) -> Value {
-    json!({ "work": work, "target": target, "reference": reference, "sentence": sentence, "difference": difference })
-}
-
 fn cell_in_json(cell: &Explained) -> Value {
-    let Sameness { same, different, same_disk } = cell.sameness;
-    json!({
-        "target": cell.target, "work": cell.work, "phases": cell.phases,
-        "samples": { "same": same, "different": different }, "same_disk": same_disk,
-    })
+    let mut json = json!({ "target": cell.target, "work": cell.work, "phases": cell.phases });
+    if let Some(Sameness { same, different, same_disk }) = cell.sameness {
+        json["samples"] = json!({ "same": same, "different": different });
+        json["same_disk"] = same_disk.into();
+    }
+    json
 }
 
 /// A folder of this user's that goes with the program.

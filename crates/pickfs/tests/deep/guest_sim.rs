@@ -380,6 +380,31 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
     lab.assert_nothing_left();
 }
 
+/// Instructions weigh by the pace at which they ran, so parts sum to the whole with compression too.
+#[test]
+fn an_explanation_is_the_same_twice_and_names_what_was_planted() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let targets = "{ fs = \"btrfs\", variant = \"zstd:1\" }, { fs = \"btrfs\" }";
+    let plan = PLAN.replace("hdd-7200", "none").replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", targets);
+    lab.run_plan(&plan).code(0);
+    let words = ["why", "journal.jsonl", "--between", "btrfs:zstd:1,btrfs", "--phase", "write", "--format", "json"];
+    let [first, second] = [lab.run(&words).code(0).out, lab.run(&words).code(0).out];
+    assert_eq!(first, second);
+    let found: serde_json::Value = serde_json::from_str(&first).expect("JSON");
+    let difference = &found["differences"][0]["difference"];
+    assert_eq!(difference["causes"][0]["owner"], "compression", "{difference}");
+    let number = |of: &serde_json::Value| of.as_f64().expect("a number");
+    for phase in
+        found["cells"].as_array().expect("cells").iter().flat_map(|cell| cell["phases"].as_array().expect("phases"))
+    {
+        assert!(number(&phase["rest_ns"]).abs() < 0.001 * number(&phase["time_ns"]), "{phase}");
+    }
+    lab.assert_nothing_left();
+}
+
 /// The clocks go slower while the kernel compresses, and as before while it does anything else.
 #[test]
 fn compression_has_a_speed_of_its_own() {

@@ -67,6 +67,13 @@ impl Difference {
     }
 }
 
+/// Whether a simulated difference stands for a measured one: both are below what matters, or they have the same sign, and neither is
+/// more than twice as large as the other.
+pub fn agrees(measured: f64, simulated: f64, threshold: f64) -> bool {
+    let ratio = simulated / measured;
+    measured.abs().max(simulated.abs()) < threshold || (0.5..=2.0).contains(&ratio)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +82,21 @@ mod tests {
         let spent = |ns: f64| Spent { ns, ..Spent::default() };
         let owners = owners.iter().map(|(state, owner, ns)| ((*state, owner.to_string()), spent(*ns))).collect();
         Breakdown { phase: "write".into(), time_ns, owners, rest_ns, ..Breakdown::default() }
+    }
+
+    #[test]
+    fn a_simulation_agrees_in_direction_and_within_a_factor_of_two() {
+        for (measured, simulated, wanted) in [
+            (0.58, 0.46, true),
+            (0.58, 0.28, false),
+            (0.1, 0.21, false),
+            (0.1, -0.1, false),
+            (-0.2, -0.3, true),
+            (0.02, -0.01, true),
+            (0.02, 0.05, false),
+        ] {
+            assert_eq!(agrees(measured, simulated, 0.03), wanted, "{measured} {simulated}");
+        }
     }
 
     #[test]

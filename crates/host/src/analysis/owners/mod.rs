@@ -6,7 +6,7 @@ mod profile;
 mod table;
 mod waits;
 
-pub use difference::{Cause, Difference, between};
+pub use difference::{Cause, Difference, agrees, between};
 pub use profile::Pace;
 
 use anyhow::{Context, Result};
@@ -14,6 +14,9 @@ use pickfs_core::protocol::PhaseClock;
 use profile::{Executed, Stretch, Symbols};
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// The name of all phases of a work as one.
+pub const ALL: &str = "all phases";
 
 /// What the processor did in some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -162,7 +165,7 @@ impl Breakdown {
 
     /// All phases of a work as one.
     pub fn sum<'p>(phases: impl IntoIterator<Item = &'p Breakdown>) -> Breakdown {
-        let mut sum = Breakdown { phase: "all phases".into(), ..Breakdown::default() };
+        let mut sum = Breakdown { phase: ALL.into(), ..Breakdown::default() };
         phases.into_iter().for_each(|phase| sum.add(phase));
         sum
     }

@@ -22,6 +22,7 @@ use pickfs_disks::whole_name;
 use pickfs_system::need::Need;
 use pickfs_system::units::show_bytes;
 use procfs::Current;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 pub const NAME: &str = "sim";
@@ -117,6 +118,21 @@ const SETTINGS: &[Setting] = &[
         about: "each round has up to this much more memory, drawn from its seed",
     },
 ];
+
+/// The settings of a machine with a disk of this model, as a plan has them that says no more.
+pub fn usual(model: &str) -> Settings {
+    let number = |text: &str| text.parse::<f64>().unwrap_or(1.0).into();
+    let (dilation, compression) = (number(processor::USUAL), number(processor::USUAL_COMPRESSION));
+    let text = |text: &str| Value::from(text);
+    let pairs = [
+        ("compression", compression),
+        ("dilation", dilation),
+        ("disk", text(model)),
+        ("kernel", text("bookworm")),
+        ("memory", vm::LEAST_MEMORY.into()),
+    ];
+    Settings(pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
 
 impl Executor for Sim {
     fn name(&self) -> &'static str {

@@ -2,7 +2,7 @@
 /*
  * A plugin of QEMU's that counts the instructions which a guest executes, by address, apart for each clock of a phase and each pace of
  * the guest's clock (mark.h). It changes nothing that the guest could see. It is compiled without QEMU's headers, for its
- * plugin interface of version 1 (QEMU 4.2 to 8.2). With `out=FILE` it writes, when QEMU ends, for each bank a line
+ * plugin interface of version 1. With `out=FILE` it writes, when QEMU ends, for each bank a line
  * "clock NUMBER PART COMPRESSES PROCESSORS ASLEEP" and then lines "ADDRESS INSTRUCTIONS", addresses in hexadecimal. ASLEEP are
  * the instructions among them between falling asleep and waking, which the driver counts as idle.
  */

@@ -19,7 +19,7 @@ struct wait {
 };
 
 /* Operation and flags; the last one is of timers. */
-enum { META = 1, SYNC = 2, AHEAD = 4, FUA = 8, KINDS = 64, TIMERS = KINDS };
+enum { HAS_META = 1, HAS_SYNC = 2, HAS_AHEAD = 4, HAS_FUA = 8, KINDS = 64, TIMERS = KINDS };
 
 static struct wait waits[KINDS + 1];
 static const char operations[] = "RWFD";
@@ -87,15 +87,15 @@ static int kind_of(struct request *rq)
 		return 3 << 4;
 	}
 	if (rq->cmd_flags & REQ_META)
-		flags |= META;
+		flags |= HAS_META;
 	if (rq->cmd_flags & REQ_SYNC)
-		flags |= SYNC;
+		flags |= HAS_SYNC;
 	if (rq->cmd_flags & REQ_RAHEAD)
-		flags |= AHEAD;
+		flags |= HAS_AHEAD;
 	if (rq->cmd_flags & REQ_FUA)
-		flags |= FUA;
+		flags |= HAS_FUA;
 	/* Reads are always synchronous, and say so or not. */
-	return operation << 4 | (operation ? flags : flags & ~SYNC);
+	return operation << 4 | (operation ? flags : flags & ~HAS_SYNC);
 }
 
 void waits_ended(struct request *rq, u64 took)
@@ -105,7 +105,8 @@ void waits_ended(struct request *rq, u64 took)
 	wait->requests++;
 	wait->bytes += blk_rq_bytes(rq);
 	wait->took += took;
-	belongs(wait);
+	/* Where a task runs, something else has woken the processor for it. */
+	belongs(is_idle_task(current) ? wait : &waits[TIMERS]);
 }
 
 static int show(char *text, const struct kernel_param *parameter)
@@ -124,8 +125,8 @@ static int show(char *text, const struct kernel_param *parameter)
 		if (i == TIMERS)
 			length += scnprintf(text + length, PAGE_SIZE - length, "timer");
 		else
-			length += scnprintf(text + length, PAGE_SIZE - length, "%c%s%s%s%s", operations[i >> 4], i & FUA ? "F" : "",
-					    i & AHEAD ? "A" : "", i & SYNC ? "S" : "", i & META ? "M" : "");
+			length += scnprintf(text + length, PAGE_SIZE - length, "%c%s%s%s%s", operations[i >> 4], i & HAS_FUA ? "F" : "",
+					    i & HAS_AHEAD ? "A" : "", i & HAS_SYNC ? "S" : "", i & HAS_META ? "M" : "");
 		length += scnprintf(text + length, PAGE_SIZE - length, " %llu %llu %llu %llu %llu\n", w->requests, w->bytes, w->took,
 				    w->idle, w->wakes);
 	}

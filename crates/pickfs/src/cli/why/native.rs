@@ -1,0 +1,146 @@
+//! A run of this machine, to be explained by its simulation: the same plan on the model of a disk that is nearest to its own.
+
+use crate::cli::Exit;
+use anyhow::Result;
+use pickfs_core::journal::{Folded, FoldedCell, Outcome};
+use pickfs_core::plan::{Chosen, Plan, SIZE, Settings, Stop, Target};
+use pickfs_host::executor::sim;
+use std::collections::BTreeMap;
+
+/// Of what the run has noted of the disk below. A disk of a virtual machine may say that it turns where it does not.
+pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
+    let backing = plan.targets.first().map_or("", |target| target.backing.name.as_str());
+    let below = folded.host.get(&format!("{backing} disk below")).map_or("", String::as_str);
+    match () {
+        () if ["memory", "zram"].contains(&backing) => "none",
+        () if below.starts_with("nvme") => "nvme",
+        () if below.contains("rotational 1") => "hdd-7200",
+        () => "sata-ssd",
+    }
+}
+
+/// The plan as a simulation of one round.
+pub(super) fn simulated(plan: &Plan, model: &str) -> Result<Plan> {
+    let target = |target: &Target| {
+        let size = target.backing.settings.0.get(SIZE).filter(|size| size.is_u64());
+        let Some(size) = size.filter(|_| target.fs.is_some()) else {
+            return Err(Exit::usage(format!(
+                "{} has no size that could be simulated: run the plan with a backing `memory` or `image`",
+                target.name
+            )));
+        };
+        let settings = Settings(BTreeMap::from([(SIZE.to_string(), size.clone())]));
+        let backing = Chosen { name: "memory".into(), settings };
+        Ok(Target { backing, machine: sim::usual(model), ..target.clone() })
+    };
+    let own = plan.targets.iter().filter(|target| !target.duplicate);
+    Ok(Plan {
+        executor: sim::NAME.into(),
+        targets: own.map(target).collect::<Result<_>>()?,
+        stop: Stop { rounds: Some(1), ..plan.stop },
+        other_speeds: false,
+        ..plan.clone()
+    })
+}
+
+/// The mean times of a phase over all cells of a target that were done.
+fn times<'f>(folded: &'f Folded, work: &str, target: &str) -> BTreeMap<&'f str, f64> {
+    let is_done = |cell: &&FoldedCell| {
+        cell.target == target && cell.work == work && cell.outcome == Some(Outcome::Done) && folded.speed(cell) == 1.0
+    };
+    let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (phase, metric, value) in folded.cells.iter().filter(is_done).flat_map(|cell| folded.samples(cell)) {
+        if metric == "time_ns" {
+            times.entry(phase).or_default().push(value);
+        }
+    }
+    times.into_iter().map(|(phase, times)| (phase, times.iter().sum::<f64>() / times.len() as f64)).collect()
+}
+
+/// Of all phases; none where nothing was measured.
+pub(super) fn all_time(folded: &Folded, work: &str, target: &str) -> Option<f64> {
+    let times = times(folded, work, target);
+    (!times.is_empty()).then(|| times.values().sum())
+}
+
+/// By how much a target took longer than the reference in these phases, of the reference's time.
+pub(super) fn measured(folded: &Folded, work: &str, [target, reference]: [&str; 2], phases: &[&str]) -> Option<f64> {
+    let time = |name: &str| {
+        let times = times(folded, work, name);
+        phases.iter().map(|phase| times.get(phase).copied()).sum::<Option<f64>>()
+    };
+    let (one, other) = (time(target)?, time(reference)?);
+    (other > 0.0).then(|| one / other - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pickfs_core::journal::{Begin, End, Record, Sample};
+    use serde_json::json;
+
+    fn target(name: &str, backing: &str, settings: serde_json::Value) -> Target {
+        let settings = Settings(serde_json::from_value(settings).expect("settings"));
+        let backing = Chosen { name: backing.into(), settings };
+        Target { name: name.into(), fs: Some("ext4".into()), backing, ..Target::default() }
+    }
+
+    #[test]
+    fn the_nearest_model_follows_from_what_the_run_noted() {
+        for (backing, below, wanted) in [
+            ("memory", "", "none"),
+            ("image", "nvme0n1, scheduler none, rotational 0", "nvme"),
+            ("image", "sda, scheduler mq-deadline, rotational 1", "hdd-7200"),
+            ("image", "sda, rotational 0", "sata-ssd"),
+        ] {
+            let plan = Plan { targets: vec![target("a", backing, json!({}))], ..Plan::default() };
+            let mut folded = Folded::default();
+            folded.host.insert(format!("{backing} disk below"), below.into());
+            assert_eq!(nearest_model(&plan, &folded), wanted, "{backing} {below}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_simulated_where_its_targets_have_a_size() {
+        let copy = Target { duplicate: true, ..target("a", "image", json!({ "size": 7 })) };
+        let targets = vec![target("a", "image", json!({ "size": 7, "dir": "/x" })), copy];
+        let plan = Plan { targets, executor: "local".into(), ..Plan::default() };
+        let found = simulated(&plan, "none").expect("a plan");
+        let [one] = &found.targets[..] else { panic!("{found:?}") };
+        assert_eq!((found.executor.as_str(), found.stop.rounds), ("sim", Some(1)));
+        assert_eq!((one.backing.name.as_str(), one.backing.settings.number(SIZE)), ("memory", Some(7)));
+        assert_eq!((one.machine.text("disk"), one.machine.text("kernel")), (Some("none"), Some("bookworm")));
+        let plan = Plan { targets: vec![target("a", "device", json!({ "path": "/dev/x" }))], ..plan };
+        let error = simulated(&plan, "none").expect_err("no size").to_string();
+        assert!(error.contains("a has no size that could be simulated"), "{error}");
+    }
+
+    #[test]
+    fn what_was_measured_is_the_mean_over_cells_that_were_done() {
+        let mut folded = Folded::default();
+        for (id, name, times, outcome) in [
+            ("1", "btrfs", [20.0, 10.0], Outcome::Done),
+            ("2", "btrfs", [40.0, 10.0], Outcome::Done),
+            ("3", "ext4", [15.0, 5.0], Outcome::Done),
+            ("4", "ext4", [99.0, 99.0], Outcome::Failed("it was full".into())),
+        ] {
+            let (cell, work, at) = (id.to_string(), "tree".to_string(), String::new());
+            folded.take(Record::Begin(Begin {
+                cell: cell.clone(),
+                round: 1,
+                target: name.into(),
+                work,
+                at: at.clone(),
+            }));
+            for (phase, value) in ["write", "read"].into_iter().zip(times) {
+                let (cell, phase, metric) = (cell.clone(), phase.to_string(), "time_ns".to_string());
+                folded.take(Record::Sample(Sample { cell, phase, metric, value }));
+            }
+            folded.take(Record::End(End { cell, outcome, at }));
+        }
+        let of = |phases: &[&str]| measured(&folded, "tree", ["btrfs", "ext4"], phases);
+        assert_eq!((of(&["write"]), of(&["write", "read"])), (Some(1.0), Some(1.0)));
+        assert_eq!((all_time(&folded, "tree", "btrfs"), all_time(&folded, "tree", "xfs")), (Some(40.0), None));
+        assert_eq!((of(&["remove"]), measured(&folded, "io", ["btrfs", "ext4"], &["write"])), (None, None));
+    }
+}
