@@ -170,14 +170,10 @@ impl Simulations {
         let targets = targets.collect::<Result<Vec<_>>>()?;
         let (target, words) = targets.first().context("a target without a disk")?.clone();
         let recording = self.recording(cell, &folder, &words)?;
-<<<<<<< ours
-=======
-        let inside = self.inside(cell, names.len(), recording.is_some())?;
->>>>>>> theirs
         let records = Region::disk(&folder.join("records"), RECORDS_DISK, RECORDS, &at_once(RECORDS))?;
         let explanation = self.explanations.as_ref().map(|folder| Files::of(folder, &cell.id));
         let profile = explanation.as_ref().map(|files| files.ask(guest, &records)).transpose()?;
-        let inside = self.inside(cell, &request, names.len(), recording.is_some())?;
+        let inside = self.inside(cell, names.len(), recording.is_some())?;
         let asked = serde_json::to_string(&inside)? + "\n";
         let asked = Region::content(&folder.join("request"), REQUEST_DISK, asked.as_bytes())?;
         let mut regions = vec![root_region(guest, &common)?, asked, records.clone(), target.clone()];
