@@ -107,7 +107,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("disk show ./file", &["./file: no model of a disk"]),
     ("guest build woody", &["there is no release and no plan `woody`", "bookworm"]),
     ("guest remove woody", &["there is no guest `woody`", "`pickfs guest list`"]),
-    ("help nothing", &["no verb and no topic `nothing`", "`pickfs help`"]),
+    ("help nonsense", &["no verb and no topic `nonsense`", "`pickfs help`"]),
 ];
 
 /// Words of plan files, which no error about a command line may show.

@@ -8,6 +8,7 @@ use pickfs_host::executor;
 use pickfs_host::run::{is_for_programs, tell};
 use pickfs_host::wording::text::{counted, wrapped};
 use procfs::Current;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(300);
 /// From one look to the next, while a user waits.
 const PAUSE: Duration = Duration::from_secs(5);
 const SHOWN: usize = 3;
+/// A terminal need not have a user: a run that was begun by a script goes on.
+const ANSWER: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// What a user wants to do about it.
 #[derive(Debug, PartialEq)]
@@ -49,9 +52,14 @@ pub(crate) fn before_run(executor: &str, may_simulate: bool) -> Result<Choice> {
     }
     eprintln!("{}", wrapped("", &format!("note: {said}"), report::width()));
     let simulate = if may_simulate { ", s: simulate" } else { "" };
-    eprint!("Enter: go on, w: wait until it is quiet{simulate}, Ctrl-C: leave ");
+    let seconds = ANSWER.tv_sec;
+    eprint!("Enter: go on, w: wait until it is quiet{simulate}, Ctrl-C: leave (goes on in {seconds} s) ");
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
+    let stdin = std::io::stdin();
+    match rustix::event::poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&ANSWER)) {
+        Ok(0) => eprintln!(),
+        _ => drop(stdin.lock().read_line(&mut line)?),
+    }
     match line.trim() {
         "w" => wait(),
         "s" if may_simulate => return Ok(Choice::Simulate),
