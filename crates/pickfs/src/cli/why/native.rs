@@ -3,7 +3,7 @@
 use crate::cli::Exit;
 use anyhow::Result;
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
-use pickfs_core::plan::{Chosen, Plan, SIZE, Settings, Stop, Target};
+use pickfs_core::plan::{Chosen, OtherProcessors, Plan, SIZE, Settings, Stop, Target};
 use pickfs_host::executor::sim;
 use std::collections::BTreeMap;
 
@@ -46,7 +46,10 @@ pub(super) fn simulated(plan: &Plan, model: &str) -> Result<Plan> {
 /// The mean times of a phase over all cells of a target that were done.
 fn times<'f>(folded: &'f Folded, work: &str, target: &str) -> BTreeMap<&'f str, f64> {
     let is_done = |cell: &&FoldedCell| {
-        cell.target == target && cell.work == work && cell.outcome == Some(Outcome::Done) && folded.speed(cell) == 1.0
+        cell.target == target
+            && cell.work == work
+            && cell.outcome == Some(Outcome::Done)
+            && folded.processors(cell) == OtherProcessors::NONE
     };
     let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (phase, metric, value) in folded.cells.iter().filter(is_done).flat_map(|cell| folded.samples(cell)) {
