@@ -302,7 +302,7 @@ fn steps_that_cannot_be_read_are_reported_and_the_run_is_not_forgotten() {
     let tree = lab.path(&format!("pickfs-{RUN}"));
     std::fs::create_dir(&tree).unwrap();
     let known = step(&format!("{{\"remove_tree\":\"{}\"}}", tree.display()));
-    let unknown = step("{\"shell\":\"id\"}");
+    let unknown = step("{\"shell\":[\"id\"]}");
     write_journal(&lab, RUN, &[&unknown, &known, "\0\0\0\n", "{\"weather\":1}\n", "{\"step\":{\"sco"]);
     private(&lab.path("state/pickfs/active"));
     let entry = lab.path(&format!("state/pickfs/active/{RUN}"));
@@ -313,6 +313,12 @@ fn steps_that_cannot_be_read_are_reported_and_the_run_is_not_forgotten() {
         assert!(wanted.iter().all(|part| said.err.contains(part)), "{words:?}: {}{}", said.out, said.err);
         assert!(!tree.exists() && entry.exists(), "{words:?}");
     }
+    // A word that no plug-in has for taking something down.
+    std::fs::create_dir(&tree).unwrap();
+    write_journal(&lab, RUN, &[&step("{\"shell\":\"id\"}"), &known]);
+    let said = lab.run(&["clean", "--trust", "journal.jsonl"]).code(1);
+    assert!(said.err.contains("refused") && said.err.contains("shell"), "{}", said.err);
+    assert!(!tree.exists() && entry.exists());
     // Only the last line is torn.
     write_journal(&lab, RUN, &[&known, "{\"step\":{\"sco"]);
     lab.run(&["clean", "--trust", "journal.jsonl"]).code(0);

@@ -62,10 +62,7 @@ fn where_it_gives(low: f64, high: f64, value: f64, of: impl Fn(f64) -> Result<f6
     }
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
-        match of(middle)? < value {
-            true => low = middle,
-            false => high = middle,
-        }
+        if of(middle)? < value { low = middle } else { high = middle }
     }
     Ok((low + high) / 2.0)
 }

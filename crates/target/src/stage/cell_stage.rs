@@ -233,10 +233,7 @@ impl Stage<'_, '_> {
         let (driver, spec) = (self.stack.driver?, self.spec_with_half());
         let upkeep = driver.upkeep(operation, spec.variant)?;
         let own = upkeep.programs(&spec);
-        let run = match upkeep.is_mounted {
-            true => own,
-            false => self.stack.aside(own, &upkeep.then(&spec)),
-        };
+        let run = if upkeep.is_mounted { own } else { self.stack.aside(own, &upkeep.then(&spec)) };
         Some(UpkeepPrograms { is_mounted: upkeep.is_mounted, counts_users: upkeep.counts_users, run })
     }
 
@@ -284,10 +281,7 @@ impl Stage<'_, '_> {
         let spec = FsSpec { half: self.device_bytes() / 2, ..stack.spec() };
         let upkeep = driver.upkeep("grow", spec.variant).with_context(|| format!("{} cannot grow", driver.name))?;
         let (is_mounted, own) = upkeep.before(&spec);
-        let all = match is_mounted {
-            true => own,
-            false => stack.aside(own, &spec),
-        };
+        let all = if is_mounted { own } else { stack.aside(own, &spec) };
         self.lay_out("making it smaller", |stage| {
             all.iter().try_for_each(|words| stage.run(&Program::new(words)).map(drop))
         })

@@ -39,10 +39,7 @@ pub(crate) fn restore(path: &Path, value: &str, set_to: Option<&Knob>, own: &Own
         );
         return Ok(());
     }
-    match path.starts_with("/proc") || is_of_run(path, own)? {
-        true => set(path, value),
-        false => Ok(()),
-    }
+    if path.starts_with("/proc") || is_of_run(path, own)? { set(path, value) } else { Ok(()) }
 }
 
 /// Whether a queue is that of a device of the run. False where it went with the run: its number may be another's by now.

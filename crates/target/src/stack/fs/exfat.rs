@@ -1,5 +1,6 @@
 //! exFAT, for large cards and sticks that every system reads.
 
+use super::vfat::VFAT;
 use super::*;
 
 pub(crate) const EXFAT: Filesystem = Filesystem {
@@ -13,12 +14,6 @@ pub(crate) const EXFAT: Filesystem = Filesystem {
     facts: &[("dump.exfat", &["dump.exfat", DEVICE])],
     upkeep: &[Upkeep::unmounted("check", &[&["fsck.exfat", "-n", DEVICE]])],
     versions: &[("exfatprogs", &["mkfs.exfat", "-V"])],
-    features: Features {
-        usual: &[CASE_FOLDING],
-        more: &[CREATION_TIME],
-        no_upper: Some(NAMES_DIFFER),
-        keeps_no: &[LINKS, MODES],
-        ..Features::DEFAULT
-    },
+    features: VFAT.features,
     ..Filesystem::DEFAULT
 };

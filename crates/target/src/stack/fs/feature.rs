@@ -48,6 +48,9 @@ pub(super) const READ_ONLY: &str = "it is a read-only image";
 pub(crate) const LINKS: &str = "hard and symbolic links";
 pub(crate) const MODES: &str = "owners and modes";
 
+/// A feature, and whether it is there.
+type Depending = (&'static str, fn(&FsState) -> bool);
+
 /// What users can have of a file system.
 #[derive(Clone, Copy)]
 pub struct Features {
@@ -56,7 +59,7 @@ pub struct Features {
     /// What options, or newer versions of mkfs, bring besides; sorted.
     pub more: &'static [&'static str],
     /// Those that options give or take, each with what says of one that stands whether it is there.
-    pub(super) depending: &'static [(&'static str, fn(&FsState) -> bool)],
+    pub(super) depending: &'static [Depending],
     /// Whether one that pickfs made, with these mount options in effect, keeps what is written compressed, or may do so.
     pub(crate) compresses: fn(&MountOptions) -> bool,
     /// What nearly all others keep of a file: [`LINKS`], [`MODES`].

@@ -21,7 +21,7 @@ const EXTENT: Chunks = Chunks { codec: &Codec::Lz4Fast, bytes: 64 << 10, only_fu
 pub(crate) const LZ4: Codec = Codec::Chunks(EXTENT);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd64k, header: 4, ..EXTENT });
 
-pub(crate) const RULES: Rules = Rules { filesystem: "bcachefs", pieces: pieces, in_records: false, compsize: false };
+pub(crate) const RULES: Rules = Rules { filesystem: "bcachefs", pieces, in_records: false, compsize: false };
 
 fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let store = |piece: &Piece| {

@@ -15,7 +15,7 @@ const SECTOR: u64 = 4096;
 /// The default of the mount option.
 const MAX_INLINE: u64 = 2048;
 
-pub(crate) const RULES: Rules = Rules { filesystem: "btrfs", pieces: pieces, in_records: false, compsize: true };
+pub(crate) const RULES: Rules = Rules { filesystem: "btrfs", pieces, in_records: false, compsize: true };
 
 fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let mut marked = false;

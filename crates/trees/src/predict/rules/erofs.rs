@@ -15,7 +15,7 @@ const INODE: u64 = 64;
 const INDEX: u64 = 8;
 const INDEX_HEAD: u64 = 16;
 
-pub(crate) const RULES: Rules = Rules { filesystem: "erofs", pieces: pieces, in_records: false, compsize: false };
+pub(crate) const RULES: Rules = Rules { filesystem: "erofs", pieces, in_records: false, compsize: false };
 
 fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let plain: Vec<u64> = pieces.iter().map(|piece| plain(file, piece.bytes)).collect();

@@ -22,7 +22,7 @@ const CLUSTER: Chunks =
 pub(crate) const LZ4: Codec = Codec::Chunks(CLUSTER);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd(1), ..CLUSTER });
 
-pub(crate) const RULES: Rules = Rules { filesystem: "f2fs", pieces: pieces, in_records: false, compsize: false };
+pub(crate) const RULES: Rules = Rules { filesystem: "f2fs", pieces, in_records: false, compsize: false };
 
 fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let plain = |piece: &Piece| piece.bytes.next_multiple_of(BLOCK);
