@@ -101,13 +101,19 @@ pub const PROCESSORS: &str = "processors";
 
 /// As the driver of simulated disks has it.
 pub const MOST_PROCESSORS: u64 = 64;
-/// A kernel whose clocks cannot go slower for a while, so that it has one processor.
+/// A kernel whose clocks cannot go slower for a while.
 pub const FIXED_CLOCKS: &str = "bullseye";
+/// Kernels that have one processor: that one, and those on which a task that spins alone was seen to be a tenth too fast, as their
+/// scheduler lets others wait (docs/sim.md).
+const OF_ONE: [&str; 3] = [FIXED_CLOCKS, "trixie", "sid"];
 
 /// How many processors a simulated machine has.
 pub fn processors(machine: &Settings) -> u64 {
-    let is_fixed = machine.text("kernel") == Some(FIXED_CLOCKS);
-    machine.number(PROCESSORS).filter(|_| !is_fixed).unwrap_or(1)
+    machine.number(PROCESSORS).filter(|_| !has_one(machine)).unwrap_or(1)
+}
+
+fn has_one(machine: &Settings) -> bool {
+    machine.text("kernel").is_some_and(|kernel| OF_ONE.contains(&kernel))
 }
 
 /// How the processors of a cell differ from those of the plan.
@@ -140,7 +146,7 @@ pub fn at_other_speeds(plan: &Plan) -> Vec<(OtherProcessors, Cell)> {
     let speeds = [0.5, 2.0].map(|times| OtherProcessors { times, ..OtherProcessors::NONE });
     let is_set = |target: &&Target| {
         let machine = &target.machine;
-        machine.0.contains_key(PROCESSORS) && machine.text("kernel") != Some(FIXED_CLOCKS)
+        machine.0.contains_key(PROCESSORS) && !has_one(machine)
     };
     let most = plan.targets.iter().filter(is_set).map(|target| processors(&target.machine)).max();
     let numbers = most.map(|most| [1, (2 * most).min(MOST_PROCESSORS)].into_iter().filter(move |other| *other != most));
@@ -282,8 +288,9 @@ mod tests {
             (8, "bookworm", vec![1, 16]),
             (1, "bookworm", vec![2]),
             (64, "bookworm", vec![1]),
-            (40, "sid", vec![1, 64]),
+            (40, "/own", vec![1, 64]),
             (8, FIXED_CLOCKS, vec![]),
+            (8, "trixie", vec![]),
         ] {
             let mut plan = plan();
             for target in &mut plan.targets {

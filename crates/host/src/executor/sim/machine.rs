@@ -360,7 +360,7 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
 /// In the settings of a machine.
 pub(super) const FLUSH: &str = "disk_flush";
 
-/// The disk with a flush of so many nanoseconds, if it takes any.
+/// The disk with a flush of this many nanoseconds, if it takes any.
 pub(super) fn with_flush(disk: Disk, ns: Option<u64>) -> Result<Disk> {
     match ns.filter(|_| disk.takes_flushes()) {
         Some(ns) => disk.with("flush_us", ns as f64 / 1e3),

@@ -89,7 +89,7 @@ const SETTINGS: &[Setting] = &[
         kind: SettingKind::Within(1, MOST_PROCESSORS),
         default: Some(processor::USUAL_PROCESSORS),
         about: "processors that never wait for each other, which is the most that processors can give; programs see one; \
-                always 1 with bullseye",
+                always 1 with bullseye, trixie and sid",
     },
     Setting {
         name: "kernel",

@@ -34,9 +34,8 @@ const GRACE: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// `HRTICK`: turns end by a timer and not by the kernel's tick. Without the others, which came with Linux 6.6 and 6.12, a task that
-/// sleeps counts as one that could run for a while, one that runs goes on when another wakes, and one that has run long waits
-/// for others after its sleep.
-const FEATURES: &[&str] = &["HRTICK", "NO_DELAY_DEQUEUE", "NO_RUN_TO_PARITY", "NO_PLACE_LAG"];
+/// sleeps counts as one that could run for a while, and one that runs goes on when another wakes.
+const FEATURES: &[&str] = &["HRTICK", "NO_DELAY_DEQUEUE", "NO_RUN_TO_PARITY"];
 /// Nanoseconds, by the names of several kernels.
 const TURNS: &[(&str, &str)] = &[
     ("min_granularity_ns", "100000"),
