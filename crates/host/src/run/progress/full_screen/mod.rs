@@ -3,6 +3,8 @@
 //! A phase's clock must not pay for it: from the moment when a phase gets ready until its time is known nothing is read or
 //! drawn.
 
+#![expect(clippy::disallowed_types, reason = "pickfs itself makes the page, as this room must not know reports")]
+
 mod layout;
 mod machine;
 
@@ -166,7 +168,6 @@ impl FullScreen {
     }
 }
 
-/// By a program of its own, as no report is made here.
 fn page(journal: &Path) -> String {
     let page = journal.with_extension("html");
     let program = std::env::current_exe().unwrap_or_else(|_| "pickfs".into());
