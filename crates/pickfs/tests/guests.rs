@@ -40,6 +40,7 @@ fn a_simulated_cell_is_the_same_twice_and_its_time_is_explained() {
     lab.run_plan(&plan).code(0);
     assert_same(&first, &records(&lab.journal()), "the second run");
     assert_spins_are_shared(&lab.folded(), "ext4", 8, 0.02);
+    std::fs::remove_file(lab.journal()).expect("removed");
     let at_once = "{ fs = \"ext4\" }, { name = \"at-once\", fs = \"ext4\", machine = { disk = \"none\" } }";
     lab.run_plan(&format!("{disk}{WORK}").replace("{ fs = \"ext4\" }", at_once)).code(0);
     let why = ["why", "journal.jsonl", "--between", "ext4,at-once", "--format", "json", "--stacks", "why.folded"];
