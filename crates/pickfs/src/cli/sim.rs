@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn both_plans_have_the_same_work_on_the_same_targets() {
         let fs = ["ext4", "btrfs"].map(String::from).into();
-        let (kernel, words) = ("trixie".to_string(), "init_on_alloc=0".to_string());
+        let (kernel, words) = ("bookworm".to_string(), "init_on_alloc=0".to_string());
         let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs, kernel, words, here: None };
         let processor = Processor { dilation: 2.5, compression: 3.0, processors: 2 };
         let [here, there] = [None, Some(processor)].map(|simulated| calibrate.plan(simulated).expect("a plan"));
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(names(&here), names(&there));
         assert_eq!((here.works, here.stop.rounds, there.stop.rounds), (there.works, Some(3), Some(1)));
         assert_eq!(Processor::of(&there.targets[0].machine).expect("a processor"), processor);
-        assert_eq!(there.targets[0].machine.text("kernel"), Some("trixie"));
+        assert_eq!(there.targets[0].machine.text("kernel"), Some("bookworm"));
         assert_eq!(there.targets[0].machine.text("words"), Some("init_on_alloc=0"));
         assert!(!there.other_speeds);
         let fs = vec!["fat".to_string()];
