@@ -44,12 +44,16 @@ const DATABASES: &[&str] = &["duckdb", "mariadb", "pgbench", "postgres", "sqlite
 const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("core/src/journal/anonymous/", "how names of devices begin"),
     ("core/src/plan/args.rs", "what is compared where a user names nothing"),
+    ("host/src/analysis/owners/table.rs", "functions of the kernel, by what they work for"),
     ("host/src/executor/vm/", "what a guest is started from, and its own folders in memory"),
+    ("host/src/wording/advice", "what a user types to change a file system that is there; the host knows no driver"),
+    ("pickfs/src/cli/purpose.rs", "a purpose is called by the database that it is about"),
     ("pickfs/src/cli/sim.rs", "what the host's processor is measured with"),
     ("target/src/agent/other_disk.rs", "the disk that brings a tree into a guest, which is not measured"),
     ("target/src/probe/compression.rs", "a probe reads what the driver of one file system shows, and of no other"),
     ("target/src/stack/backing/memory.rs", "a backing that is a tmpfs"),
     ("target/src/stack/safety.rs", "what lsblk calls a device that another program has made"),
+    ("target/src/workload/recipe/mod.rs", "a recipe of ours is called by its file"),
     ("trace/src/shipped.rs", "a recording is named by the program that was recorded"),
     ("trees/src/profile/kinds.rs", "how names of files end"),
 ];

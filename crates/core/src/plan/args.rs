@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-const USUAL_TARGETS: [&str; 5] = ["ext4", "xfs", "btrfs", "btrfs:lzo", "btrfs:zstd:1"];
+/// What a run compares to which no file system is named.
+pub const USUAL_TARGETS: [&str; 5] = ["ext4", "xfs", "btrfs", "btrfs:lzo", "btrfs:zstd:1"];
 const USUAL_WORKLOAD: &str = "tree";
 const WORKLOAD_OF_JOBS: &str = "fio";
 /// Settings that name the data of a work.

@@ -33,7 +33,7 @@ mod written;
 
 pub(crate) use age::Age;
 pub use age::{Ageing, SIZE, allowance_ns, capacity, seconds_of_ageing};
-pub use args::{PlanArgs, image_size};
+pub use args::{PlanArgs, USUAL_TARGETS, image_size};
 pub use complaint::{Complaint, Remedy, Source, meant, nearest, render, render_flags};
 pub use expand::{
     Cell, FIXED_CLOCKS, MOST_PROCESSORS, OtherProcessors, PROCESSORS, SPEED, at_other_speeds, cell_id, expand, order,

@@ -1,7 +1,7 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
 use super::{Exit, Outcome, Verb, gate::Gate, report};
-use pickfs_core::plan::{Settings, nearest};
+use pickfs_core::plan::{Settings, USUAL_TARGETS, nearest};
 use pickfs_host::executor;
 use pickfs_host::run::Active;
 use pickfs_host::wording::text::lines;
@@ -108,13 +108,14 @@ fn short() -> Outcome {
         all.push((title, by_state));
     }
     let defaults = &all[0].1;
-    let can_run = DEFAULTS.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
+    let usual: BTreeSet<&str> =
+        USUAL_TARGETS.iter().map(|target| target.split_once(':').map_or(*target, |(name, _)| name)).collect();
+    let can_run = usual.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
+    let names = usual.into_iter().collect::<Vec<_>>().join(" ");
     let first = match (can_run, root) {
-        (true, _) => "ready: `pickfs run` compares ext4, xfs and btrfs here",
-        (false, false) => "with sudo, or in guests: `sudo pickfs run` compares ext4, xfs and btrfs here",
-        (false, true) => {
-            "not ready for `pickfs run`, which compares ext4, xfs and btrfs: `pickfs doctor ext4 xfs btrfs`"
-        }
+        (true, _) => format!("ready: `pickfs run` compares {names} here"),
+        (false, false) => format!("with sudo, or in guests: `sudo pickfs run` compares {names} here"),
+        (false, true) => format!("not ready for `pickfs run`: `pickfs doctor {names}` says what is missing"),
     };
     println!("{first}\n");
     for (title, by_state) in &all {
@@ -131,9 +132,6 @@ fn short() -> Outcome {
     println!("\npickfs doctor NAME   what one lacks, and what brings it; --all says it of all");
     Ok(0)
 }
-
-/// What a run without `--fs` compares.
-const DEFAULTS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
 /// What is printed for each state.
 const STATES: [(&str, &str); 3] = [("ok", "ok"), ("sudo", "as root"), ("missing", "missing")];
