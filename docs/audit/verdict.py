@@ -25,7 +25,7 @@ class Run:  # plan, cells and looks, as these records leave them
             cell = cells.get(it.get("cell"))
             if kind == "run": plan, self.imported = json.loads(json.dumps(it["plan"])), it.get("imported", "")
             elif kind == "begin": cells[it["cell"]] = dict(it, samples=[], facts={}, largest={}, weak=[], wrong=[], end=None)
-            elif kind == "speed": speeds[it["cell"]] = it["times"]
+            elif kind == "speed": speeds[it["cell"]] = (it["times"], it.get("processors")) != (1, None)
             elif kind == "look": self.looks.append(it)
             elif kind == "unfit": out.add((it["target"], it["work"]))
             elif kind == "aim": plan["stop"] = it
@@ -49,14 +49,14 @@ class Run:  # plan, cells and looks, as these records leave them
         if sound and self.reference in self.others and self.reference not in sound:
             self.reference = sound[0]  # nothing could be done on the planned one
             copies = [one.update(name=sound[0] + " (again)") or one for one in copies]
-        self.copy = copies[0]["name"] if copies else None
-        self.looks = [look for look in self.looks if 1 <= look["round"] <= self.most]
-        begun = [cell for name, cell in cells.items() if speeds.get(name, 1) == 1]
+        self.copy, self.looks = copies[0]["name"] if copies else None, [it for it in self.looks if 1 <= it["round"] <= self.most]
+        begun = [cell for name, cell in cells.items() if not speeds.get(name)]
         names = lambda planned, of: list(dict.fromkeys([one["name"] for one in planned] + [cell[of] for cell in begun]))
         self.targets = names(self.planned, "target")
         simulated = any(name.startswith("guest ") and fact.endswith(", simulated") for name, fact in facts.items())
-        judged = {work["name"]: work.get("judged") or {} for work in works}
-        self.works = [Work(self.targets, [cell for cell in begun if cell["work"] == name], name, judged.get(name, {}), simulated)
+        judged, machines = {w["name"]: w.get("judged") or {} for w in works}, {t["name"]: t.get("machine") or {} for t in self.planned}
+        several = {t for t, m in machines.items() if m.get("processors", 1) != 1 and m.get("kernel") not in ("bullseye", "sid", "trixie")}
+        self.works = [Work(self.targets, [cell for cell in begun if cell["work"] == name], name, judged.get(name, {}), set(self.targets) - several if simulated else set())
                       for name in names(works, "work")]
         self.last = max((at for work in self.works for at in work.rounds), default=0)
         self.made, self.first = sorted({look["round"] for look in self.looks}), self.reference or next(iter(self.targets), "")
@@ -68,7 +68,7 @@ class Run:  # plan, cells and looks, as these records leave them
 is_ = lambda cell, outcome: isinstance(cell["end"], dict) and outcome in cell["end"]
 # ---------------------------------------------------------------- [2] one value a round
 class Work:
-    def __init__(self, targets, cells, name, judged, is_simulated):
+    def __init__(self, targets, cells, name, judged, alone):
         self.name, self.judged, self.cells, repeats = name, judged, defaultdict(dict), defaultdict(lambda: defaultdict(list))
         self.rounds = {cell["round"] for cell in cells if cell["end"] is not None}
         for cell in cells: self.cells[cell["target"]][cell["round"]] = cell
@@ -80,7 +80,7 @@ class Work:
             gross, program, foreign = of("cpu_system_wide_ns"), of("cpu_workload_ns"), of("foreign_cpu_ns")
             net = {at: max(own[at] - foreign.get(at, 0), 0) for at in own}
             if metric == "cpu_system_wide_ns": self.series[name, phase, "cpu_net_ns"] = net
-            if metric == "time_ns" and is_simulated:  # the one processor serves the kernel's workers and the program in turn
+            if metric == "time_ns" and name in alone:  # the one processor serves the kernel's workers and the program in turn
                 workers = {at: max(gross[at] - program[at], 0) for at in gross if at in program}
                 self.series[name, phase, "alone"] = {at: max(own[at] - workers.get(at, 0), 0) for at in own}
     def of(self, target, phase, metric): return self.series.get((target, phase, metric), {})

@@ -48,6 +48,11 @@ fn the_recomputation_has_every_verdict_of_shipped_journals() {
             false => std::fs::read(&path).unwrap(),
         };
         assert_eq!(compared(&journal, false), [""; 0], "{}", path.display());
+        // The same with several processors, whose workers' time counts for nothing, and checked by their number.
+        let several =
+            String::from_utf8(journal).expect("text").replace("\"machine\":{", "\"machine\":{\"processors\":8,");
+        let several = several.replace("\"times\":2.0", "\"times\":1.0,\"processors\":16");
+        assert_eq!(compared(several.as_bytes(), false), [""; 0], "{} with 8 processors", path.display());
     }
 }
 
