@@ -8,7 +8,7 @@ use crate::wording::axis::Axis;
 use crate::wording::durability;
 use crate::wording::headings;
 use crate::wording::headline::without_phase;
-use crate::wording::text::{capital, lines, wrapped};
+use crate::wording::text::{capital, left, lines, right, wrapped};
 use pickfs_core::metric;
 use std::io::{self, Write};
 use textwrap::core::display_width;
@@ -193,8 +193,8 @@ impl Screen<'_> {
         let heading = format!(
             "{}  {}  {scale}{}  {:>ranges$}",
             fitted(&capital(&panel.name), names + 2),
-            fitted_right(work.terms().measured, figures),
-            fitted_right(&shortened(&versus, differences), differences),
+            right(work.terms().measured, figures),
+            right(&shortened(&versus, differences), differences),
             "95 % interval",
         );
         let line = |row: &&Row| {
@@ -202,9 +202,9 @@ impl Screen<'_> {
             let text = format!(
                 "  {}  {}  {drawn}{}  {}  ",
                 fitted(&name(row), names),
-                fitted_right(&figure(row), figures),
-                fitted_right(&difference(row), differences),
-                fitted_right(&range(row), ranges),
+                right(&figure(row), figures),
+                right(&difference(row), differences),
+                right(&range(row), ranges),
             );
             let is_best = panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target));
             let look = if is_best { Look::Strong } else { Look::Plain };
@@ -255,8 +255,7 @@ impl Screen<'_> {
             left.checked_sub(taken).map(|rest| left = rest).is_some()
         };
         let columns: Vec<&Column> = columns.iter().filter(fits).collect();
-        let heading =
-            columns.iter().map(|column| fitted_right(&shortened(column.heading, 12), width(column) - 1) + " ");
+        let heading = columns.iter().map(|column| right(&shortened(column.heading, 12), width(column) - 1) + " ");
         let heading = format!("{}{}", fitted(&title, names + 2), heading.collect::<String>());
         let cell = |column: &Column, target: usize| {
             let found_row = column.panel.rows.iter().find(|row| row.target == target)?;
@@ -274,12 +273,11 @@ impl Screen<'_> {
                 Standing::Open | Standing::LeftEarly | Standing::Unknown => Look::Faint,
                 _ => Look::Plain,
             };
-            Some(self.look(look, &fitted_right(&shown, width(column))))
+            Some(self.look(look, &right(&shown, width(column))))
         };
         let line = |row: &&&Row| {
-            let cells = columns
-                .iter()
-                .map(|column| cell(column, row.target).unwrap_or_else(|| fitted_right("– ", width(column))));
+            let cells =
+                columns.iter().map(|column| cell(column, row.target).unwrap_or_else(|| right("– ", width(column))));
             let name = fitted(&self.model.targets[row.target].name, names);
             format!("  {name}{}", cells.collect::<String>())
         };
@@ -323,12 +321,12 @@ impl Screen<'_> {
             left = rest;
             widths.push(width);
         }
-        let heads = widths.iter().enumerate().map(|(at, width)| fitted_right(&shortened(&title(at), 24), *width));
+        let heads = widths.iter().enumerate().map(|(at, width)| right(&shortened(&title(at), 24), *width));
         let head = format!("{}{}", fitted(&work.name, labels + 2), heads.collect::<String>());
         let line = |row: usize| {
             let cells = widths.iter().enumerate().map(|(column, width)| {
                 let (text, look) = cell(row, column);
-                self.look(look, &fitted_right(&text, *width))
+                self.look(look, &right(&text, *width))
             });
             format!("  {}{}", fitted(&label(row), labels), cells.collect::<String>())
         };
@@ -412,14 +410,7 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 fn fitted(text: &str, width: usize) -> String {
-    let text = shortened(text, width);
-    let pad = width.saturating_sub(display_width(&text));
-    text + &" ".repeat(pad)
-}
-
-fn fitted_right(text: &str, width: usize) -> String {
-    let pad = width.saturating_sub(display_width(text));
-    " ".repeat(pad) + text
+    left(&shortened(text, width), width)
 }
 
 /// For terminals without UTF-8.

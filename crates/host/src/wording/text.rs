@@ -4,6 +4,7 @@
 pub use crate::analysis::plain::plain;
 pub(crate) use crate::analysis::plain::{steers, tame};
 use pickfs_stats::Estimate;
+use textwrap::core::display_width;
 
 /// Ratios closer than this are printed as one: times are whole nanoseconds.
 const SAME: f64 = 1e-6;
@@ -13,6 +14,20 @@ pub fn wrapped(indent: &str, text: &str, width: usize) -> String {
     let later = if indent.is_empty() { String::new() } else { format!("{indent}  ") };
     let options = at_blanks(width).initial_indent(indent).subsequent_indent(&later);
     textwrap::fill(&with_units(text), options).replace(NO_BREAK, " ")
+}
+
+/// The text with blanks behind it, up to this many columns.
+pub(crate) fn left(text: &str, width: usize) -> String {
+    format!("{text}{}", blanks(text, width))
+}
+
+/// The text with blanks before it, up to this many columns.
+pub(crate) fn right(text: &str, width: usize) -> String {
+    format!("{}{text}", blanks(text, width))
+}
+
+fn blanks(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(display_width(text)))
 }
 
 /// A paragraph as lines of at most that many columns, where its words allow it.

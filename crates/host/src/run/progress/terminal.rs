@@ -7,6 +7,7 @@ use super::{Finish, Progress, TerminalSize, Told, cut, tell, tell_to};
 use crate::analysis;
 use crate::wording::history::interim_analysis;
 use crate::wording::standings::Standings;
+use crate::wording::text::{left, right};
 use indicatif::{ProgressBar, ProgressStyle};
 use pickfs_core::journal::{Folded, Look, Outcome, Run};
 use pickfs_core::plan::Cell;
@@ -164,9 +165,8 @@ fn laid_out(standings: &Standings, room: usize) -> Vec<String> {
     let lines = || std::iter::once(&standings.heading).chain(standings.rows.iter().map(|row| &row.cells));
     let width = |column: usize| lines().map(|row| display_width(&row[column])).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(width);
-    let right = |text: &str, width: usize| format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))));
     let line = |row: &[String; 5]| {
-        let name = format!("{}{}", row[0], " ".repeat(widths[0].saturating_sub(display_width(&row[0]))));
+        let name = left(&row[0], widths[0]);
         let [time, difference, interval] = [1, 2, 3].map(|column| right(&row[column], widths[column]));
         format!("{name}  {time}  {difference}  {interval}  {}", row[4]).trim_end().to_string()
     };

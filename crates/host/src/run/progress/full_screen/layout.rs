@@ -5,6 +5,7 @@ use super::View;
 use crate::analysis::MUCH_CPU;
 use crate::wording::axis::Axis;
 use crate::wording::standings::{Standings, StandingsRow};
+use crate::wording::text::{left, right};
 use pickfs_system::units::show_bytes;
 use textwrap::core::display_width;
 
@@ -149,14 +150,6 @@ fn faint(text: &str) -> String {
 
 fn red(text: &str) -> String {
     format!("\x1b[31m{text}\x1b[0m")
-}
-
-fn left(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(display_width(text))))
-}
-
-fn right(text: &str, width: usize) -> String {
-    format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))))
 }
 
 /// To what fits a line; in full columns, as a wider line would wrap.

@@ -24,6 +24,7 @@ use pickfs_system::units::show_duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,9 +38,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct View {
     title: String,
     journal: PathBuf,
+    begun: Option<Instant>,
     elapsed: Duration,
     clock: Eta,
-    /// What each round is, and how many there may be.
+    /// The round under way, and how many there may be.
     round: u32,
     most_rounds: u32,
     standings: Option<Standings>,
@@ -62,19 +64,14 @@ struct View {
 #[derive(Default)]
 pub(super) struct Shared {
     view: Mutex<View>,
-    begun: Mutex<Option<Instant>>,
     /// A phase is measured: nothing is drawn.
-    is_measuring: Mutex<bool>,
-    is_over: Mutex<bool>,
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    is_measuring: AtomicBool,
+    is_over: AtomicBool,
 }
 
 impl Shared {
     fn view(&self) -> MutexGuard<'_, View> {
-        locked(&self.view)
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A message is kept, and seen at once unless a phase is measured.
@@ -84,12 +81,12 @@ impl Shared {
     }
 
     fn draw(&self) {
-        if *locked(&self.is_measuring) || *locked(&self.is_over) {
+        if self.is_measuring.load(Ordering::Relaxed) || self.is_over.load(Ordering::Relaxed) {
             return;
         }
         let size = TerminalSize::now();
         let mut view = self.view();
-        view.elapsed = locked(&self.begun).map_or(Duration::ZERO, |begun| begun.elapsed());
+        view.elapsed = view.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
         let lines = layout(&view, size.columns, size.lines);
         drop(view);
         write(&format!("\x1b[H{}\x1b[J", lines.join("\x1b[K\r\n")));
@@ -144,7 +141,7 @@ impl FullScreen {
     }
 
     fn measure(&self, is_measuring: bool) {
-        *locked(&self.shared.is_measuring) = is_measuring;
+        self.shared.is_measuring.store(is_measuring, Ordering::Relaxed);
     }
 
     /// A journal that cannot be judged is the report's to complain of.
@@ -186,9 +183,9 @@ impl Progress for FullScreen {
         let targets: Vec<&str> = targets.map(|target| target.name.as_str()).collect();
         let works: Vec<&str> = run.plan.works.iter().map(|work| work.name.as_str()).collect();
         enter();
-        *locked(&self.shared.begun) = Some(Instant::now());
         self.change(|view| {
             view.title = format!("{}: {}", works.join(", "), targets.join(", "));
+            view.begun = Some(Instant::now());
             view.journal = journal.into();
             view.clock = Eta::new(planned, ended);
             view.most_rounds = run.plan.stop.most_rounds();
@@ -272,7 +269,7 @@ impl Progress for FullScreen {
     fn end(&mut self, _finish: Option<Finish>) {
         let Some(ticker) = self.ticker.take() else { return };
         self.keys = None;
-        *locked(&self.shared.is_over) = true;
+        self.shared.is_over.store(true, Ordering::Relaxed);
         ticker.thread().unpark();
         let _ = ticker.join();
         leave();
@@ -292,8 +289,8 @@ impl Drop for FullScreen {
 /// Each second what the disks do, and the time, while no phase is measured.
 fn tick(shared: &Shared) {
     let mut machine = Machine::default();
-    while !*locked(&shared.is_over) {
-        if *locked(&shared.is_measuring) {
+    while !shared.is_over.load(Ordering::Relaxed) {
+        if shared.is_measuring.load(Ordering::Relaxed) {
             // Rates over a phase would be of no moment.
             machine = Machine::default();
         } else {
