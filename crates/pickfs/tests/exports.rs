@@ -348,6 +348,33 @@ fn damaged(text: &[u8], random: &mut impl rand_core::Rng) -> Vec<u8> {
     bytes
 }
 
+/// A benchmark that was done each night: each folder is a round, and what one file system alone has is not what they are ranked by.
+#[test]
+fn folders_of_a_folder_are_rounds() {
+    let lab = Lab::new();
+    for (round, factor) in [(9, 1.0), (10, 1.02), (11, 0.99)] {
+        let folder = lab.path(&format!("runs/{round}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("log.txt"), "no result").unwrap();
+        for (fs, ms, more) in [("ext4", 100.0, ""), ("xfs", 200.0, ",\"snapshot_create_ms\":3")] {
+            let time = ms * factor + f64::from(round);
+            let text = format!(
+                r#"{{"fs":"{fs}","layout":"single","kernel":"7.0","results":{{"rm_ms":{time},"scrub_s":null{more}}}}}"#
+            );
+            std::fs::write(folder.join(format!("result-{fs}.json")), text).unwrap();
+        }
+    }
+    let said = lab.run(&["import", "runs", "--rounds", "-o", "runs.jsonl"]).code(0).err;
+    assert!(said.contains("left out: runs/9/log.txt"), "{said}");
+    let folded = lab.folded_at("runs.jsonl");
+    let cells = folded.cells.iter().filter(|cell| cell.target == "ext4 single");
+    let times: Vec<(u32, f64)> = cells.map(|cell| (cell.round, folded.samples(cell).next().unwrap().2)).collect();
+    // The night of folder 10 comes after that of folder 9.
+    assert_eq!(times, [(1, 109e6), (2, 112e6), (3, 110e6)]);
+    let report = lab.run(&["report", "runs.jsonl"]).code(0).out;
+    assert!(report.contains("ext4 single") && !report.contains("not ranked"), "{report}");
+}
+
 /// Real results, damaged: read or refused, and what was read is shown by every format. With PICKFS_FULL a hundred times as
 /// often; `fuzz/` looks further.
 #[test]
@@ -369,7 +396,7 @@ fn damaged_results_are_read_or_refused() {
         let bytes = damaged(&all[number % all.len()], &mut random);
         let text = String::from_utf8_lossy(&bytes);
         let from = ALL.iter().find(|one| one.recognises(&text)).map_or("fio", |one| one.name());
-        let file = File { label: "damaged", name: "damaged", text: &text };
+        let file = File { label: "damaged", name: "damaged", text: &text, round: None };
         let Ok(records) = records(&[file], Wanted { from: Some(from), rounds: false }) else { continue };
         let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
         let Ok(model) = pickfs_host::analysis::model(&pickfs_core::journal::fold(lines.join("\n").as_bytes()).unwrap())

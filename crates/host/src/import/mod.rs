@@ -11,6 +11,7 @@
 mod bonnie;
 mod csv;
 mod fio;
+mod fs_benchmark;
 mod hyperfine;
 mod pgbench;
 mod pgbench_log;
@@ -39,6 +40,7 @@ pub const ALL: &[&dyn Importer] = &[
     &csv::Csv,
     &fio::Fio,
     &hyperfine::Hyperfine,
+    &fs_benchmark::FsBenchmark,
     &pgbench::Pgbench,
     &pgbench_log::PgbenchLog,
     &phoronix::Phoronix,
@@ -123,6 +125,8 @@ pub struct File<'a> {
     /// For facts and complaints.
     pub name: &'a str,
     pub text: &'a str,
+    /// That of its folder, where folders are rounds.
+    pub round: Option<u32>,
 }
 
 /// How to read them all.
@@ -130,8 +134,8 @@ pub struct File<'a> {
 pub struct Wanted<'a> {
     /// The format's name; `None`: each file's format is detected from its content.
     pub from: Option<&'a str>,
-    /// The n-th file of a label is its n-th round: the user declares that they were measured in
-    /// turn.
+    /// The n-th file of a label is its n-th round, if its folder does not say: the user declares that
+    /// they were measured in turn.
     pub rounds: bool,
 }
 
@@ -151,7 +155,7 @@ pub fn records(files: &[File], wanted: Wanted) -> Result<Vec<Record>> {
             Contents::Journal(_) => bail!("{} is a whole run; import it by itself", file.name),
             Contents::Figures(figures) => {
                 let before = files[..place].iter().filter(|other| other.label == file.label).count();
-                let round = if wanted.rounds { before as u32 + 1 } else { 1 };
+                let round = file.round.unwrap_or(if wanted.rounds { before as u32 + 1 } else { 1 });
                 all.take(figures, file, (importer.name(), place + 1), round);
             }
         }
@@ -162,12 +166,17 @@ pub fn records(files: &[File], wanted: Wanted) -> Result<Vec<Record>> {
     Ok(all.records())
 }
 
+/// The format that a text looks like.
+pub fn importer_by_looks(text: &str) -> Option<&'static dyn Importer> {
+    ALL.iter().copied().find(|importer| importer.recognises(text))
+}
+
 fn importer_of(file: &File, wanted: Wanted) -> Result<&'static dyn Importer> {
     let known = || ALL.iter().map(|importer| importer.name()).collect::<Vec<_>>().join(", ");
     if let Some(name) = wanted.from {
         return find(name).with_context(|| format!("no format `{name}`; there are: {}", known()));
     }
-    let found = ALL.iter().copied().find(|importer| importer.recognises(file.text));
+    let found = importer_by_looks(file.text);
     let is_ours = || file.text.starts_with("{\"run\":{\"schema\":");
     found.with_context(|| match is_ours() {
         true => format!("{} is a journal of pickfs already: pickfs report {0}", file.name),
@@ -209,8 +218,12 @@ impl Journal {
             known.extend(headlines.into_iter().filter(|one| !known.contains(one)).collect::<Vec<_>>());
         }
         // A shared report need not show the paths of its files.
-        let name = Path::new(file.name).file_name().map_or(file.name.into(), |name| name.to_string_lossy());
-        self.facts.insert(format!("imported file {number}"), name.into_owned());
+        let path = Path::new(file.name);
+        let last = |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        // Files of one name lie in several folders, which are named with them.
+        let folder =
+            path.parent().filter(|_| file.round.is_some()).map(|folder| last(folder) + "/").unwrap_or_default();
+        self.facts.insert(format!("imported file {number}"), folder + &last(path));
         self.facts.extend(figures.facts.into_iter().map(|(name, value)| (format!("{name} (file {number})"), value)));
         for measure in figures.measures {
             let target = measure.target.unwrap_or_else(|| file.label.to_string());
@@ -234,6 +247,22 @@ impl Journal {
         &mut self.cells[at].1
     }
 
+    /// Phases of a work that all its targets have, for these are what they can be ranked by. None stands for all.
+    fn common_phases(&self, work: &str) -> Vec<String> {
+        let mut having: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut targets = BTreeSet::new();
+        for ((target, ..), found) in self.cells.iter().filter(|((_, of, _), _)| of == work) {
+            targets.insert(target.as_str());
+            let phases = found.samples.iter().filter(|(_, metric, _)| metric == "time_ns").map(|(phase, ..)| phase);
+            phases.for_each(|phase| {
+                having.entry(phase).or_default().insert(target);
+            });
+        }
+        let common = having.iter().filter(|(_, having)| having.len() == targets.len());
+        let common: Vec<String> = common.map(|(phase, _)| phase.to_string()).collect();
+        if common.len() == having.len() { Vec::new() } else { common }
+    }
+
     fn records(self) -> Vec<Record> {
         let run = Run { schema: SCHEMA, id: "imported".into(), plan: self.plan(), ..Run::default() };
         let run = Run { imported: self.programs.join(", "), ..run };
@@ -253,7 +282,10 @@ impl Journal {
             }
             if !plan.works.iter().any(|known| known.name == *work) {
                 let workload = Chosen { name: "imported".into(), ..Chosen::default() };
-                let judged = if self.summed.contains(work) { Judged::default() } else { Judged::mean_of_phases() };
+                let judged = match self.summed.contains(work) {
+                    true => Judged::default(),
+                    false => Judged { phases: self.common_phases(work), ..Judged::mean_of_phases() },
+                };
                 let judged = Judged { headlines: self.headlines.get(work).cloned().unwrap_or_default(), ..judged };
                 plan.works.push(Work { name: work.clone(), workload, judged, ..Work::default() });
             }

@@ -13,6 +13,8 @@ const PGBENCH_AGGREGATE: &str = include_str!("../../../../fixtures/import/pgbenc
 const HYPERFINE: &str = include_str!("../../../../fixtures/import/hyperfine-1.15.json");
 const HYPERFINE_2: &str = include_str!("../../../../fixtures/import/hyperfine-2.0.json");
 
+const FS_BENCHMARK: &str = include_str!("../../../../fixtures/import/modern-fs-benchmark-100-xfs.json");
+
 const TABLE: &str = "round,target,phase,value,unit\n1,a,read,2,s\n1,b,read,500,IOPS\n2,a,read,2.5,s\n";
 
 fn figures(importer: &str, text: &str) -> Figures {
@@ -39,6 +41,7 @@ fn each_is_known_by_its_looks() {
         ("hyperfine", HYPERFINE),
         ("hyperfine", HYPERFINE_2),
         ("csv", TABLE),
+        ("modern-fs-benchmark", FS_BENCHMARK),
         ("pickfs", "{\"schema\":1,\"cells\":[], 1 2 3 4 5 6 7"),
     ];
     for (name, text) in all {
@@ -101,7 +104,7 @@ fn what_bonnie_calls_plusses_is_missing_and_never_nought() {
 #[test]
 fn phases_without_a_unit_in_common_are_not_added() {
     let judged = |label: &str, text: &str| {
-        let all = records(&[File { label, name: label, text }], Wanted::default()).unwrap();
+        let all = records(&[File { label, name: label, text, round: None }], Wanted::default()).unwrap();
         let Some(Record::Run(run)) = all.first() else { panic!("no run") };
         run.plan.works[0].judged.clone()
     };
@@ -233,7 +236,7 @@ fn runs_of_hyperfine_are_repeats_of_one_round() {
     let times: Vec<f64> = found.measures.iter().filter(|one| one.metric == "time_ns").map(|one| one.value).collect();
     assert_eq!((times.len(), times[0], times[1]), (16, 10_939_419.0, 50_789_610.0));
     assert!(found.measures.iter().all(|one| one.round.is_none()));
-    let file = File { label: "x", name: "x.json", text: HYPERFINE };
+    let file = File { label: "x", name: "x.json", text: HYPERFINE, round: None };
     let records = records(&[file], Wanted::default()).unwrap();
     let rounds: Vec<u32> = records
         .iter()
@@ -244,8 +247,23 @@ fn runs_of_hyperfine_are_repeats_of_one_round() {
 }
 
 #[test]
+fn figures_of_a_foreign_run_have_the_unit_that_ends_their_name() {
+    let found = figures("modern-fs-benchmark", FS_BENCHMARK);
+    assert!(found.measures.iter().all(|one| one.target.as_deref() == Some("xfs single") && one.round.is_none()));
+    // In the file: 361.199294090271 MB/s, 6420.052665 IOPS, 786 ms; snapshots are null, and are no time of nought.
+    assert_eq!(value(&found, "seqwrite", "bytes_per_second"), Some(361.199294090271 * 1e6));
+    assert_eq!(value(&found, "randwrite", "operations_per_second"), Some(6420.052665));
+    assert_eq!(value(&found, "smalltree_rm", "time_ns"), Some(786e6));
+    assert_eq!(value(&found, "snapshot_create", "time_ns"), None);
+    let aging = found.measures.iter().filter(|one| one.phase == "aging" && one.metric == "time_ns").count();
+    assert_eq!(aging, 100);
+    assert_eq!(found.facts["kernel"], "7.0.0-1007-azure");
+    assert_eq!(found.facts["nearfull95_pct"], "97");
+}
+
+#[test]
 fn files_of_a_label_are_rounds_only_if_somebody_says_so() {
-    let files = || ["a", "b", "a", "b"].map(|label| File { label, name: "f", text: BONNIE_LONG });
+    let files = || ["a", "b", "a", "b"].map(|label| File { label, name: "f", text: BONNIE_LONG, round: None });
     let rounds = |rounds: bool| -> Vec<u32> {
         let records = records(&files(), Wanted { from: None, rounds }).unwrap();
         records.iter().filter_map(|one| if let Record::Begin(begin) = one { Some(begin.round) } else { None }).collect()

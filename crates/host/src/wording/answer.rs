@@ -165,7 +165,11 @@ impl Model {
         let pickfs = (!self.pickfs.is_empty()).then(|| format!("pickfs {}", self.pickfs));
         let files = self.host.iter().filter(|fact| fact.name.starts_with("imported file"));
         let files: Vec<String> = files.map(|fact| fact.value.clone()).collect();
-        let files = (!files.is_empty()).then(|| files.join(", "));
+        let files = match &files[..] {
+            [] => None,
+            [first, .., last] if files.len() > 4 => Some(format!("{} files, {first} to {last}", files.len())),
+            _ => Some(files.join(", ")),
+        };
         let processor = fact("cpu").filter(|_| !self.is_simulated());
         let parts = [minute, kernel, pickfs, processor, files];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
