@@ -428,6 +428,26 @@ fn a_bundle_is_audited_as_it_is() {
     assert!(!lab.path("report.html").exists());
 }
 
+/// What is cited says what the report says, and names the run by its journal.
+#[test]
+fn a_disclosure_has_answer_grade_machine_and_name() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("run.jsonl"), linked()).unwrap();
+    let said = lab.run(&["audit", "run.jsonl", "--disclosure", "page.md"]).out;
+    let page = std::fs::read_to_string(lab.path("page.md")).unwrap();
+    let grade = said.split(':').next().unwrap();
+    let name = said.lines().find_map(|line| line.strip_prefix("sha256 of the journal: ")).unwrap();
+    let report: Value =
+        serde_json::from_str(&lab.run(&["report", "run.jsonl", "--format", "json"]).code(0).out).unwrap();
+    let answer = report["verdict"]["headlines"][0].as_str().unwrap().to_string();
+    for wanted in [&answer, grade, name, "Processor: ", "ext4: mke2fs", "noise floor", "run --again"] {
+        assert!(!wanted.is_empty() && page.contains(wanted), "{wanted:?} is missing in {page}");
+    }
+    lab.run(&["audit", "run.jsonl", "--disclosure", "page.html"]);
+    let html = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(html.contains(name) && html.contains("<h2>Answer</h2>") && !html.contains("src="), "{html}");
+}
+
 /// One that has no chain is reproduced too: its times are those that came out again.
 #[test]
 fn simulations_that_come_out_the_same_are_reproduced() {

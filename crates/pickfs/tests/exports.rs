@@ -424,14 +424,14 @@ fn a_run_that_is_shared_has_its_figures_and_no_paths() {
     let found = serde_json::json!({ "provenance": { "cell": "", "facts": facts } });
     std::fs::write(lab.path("run.jsonl"), format!("{text}{found}\n")).expect("written");
     let said = lab.run(&["share", "run.jsonl"]).code(0).out;
-    assert!(said.contains("run-shared.tar.gz: journal.jsonl and report.html"), "{said}");
+    assert!(said.contains("run-shared.tar.gz: journal.jsonl, report.html and disclosure.html"), "{said}");
     assert!(said.contains("also stand elsewhere") && said.contains("ann-whale"), "{said}");
     assert!(said.contains("hold anything: loop file\n") && said.contains("  title: ann-whale: "), "{said}");
     assert!(lab.run(&["share", "run.jsonl"]).code(2).err.contains("is there already"));
     let [archive, here] = ["run-shared.tar.gz", "."].map(|name| lab.path(name).display().to_string());
     common::run(&["tar", "-xf", &archive, "-C", &here]);
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("it was packed");
-    let both = read("journal.jsonl") + &read("report.html");
+    let both = read("journal.jsonl") + &read("report.html") + &read("disclosure.html");
     for old in [home.as_str(), "/tmp/", "\"step\""] {
         assert!(!both.contains(old), "{old}");
     }
@@ -491,7 +491,7 @@ fn secrets_and_addresses_are_not_shared() {
     let [archive, here] = ["-x:y.tar.gz", "."].map(|name| lab.path(name).display().to_string());
     common::run(&["tar", "--force-local", "-xf", &archive, "-C", &here]);
     let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("it was packed");
-    let both = read("journal.jsonl") + &read("report.html") + &said;
+    let both = read("journal.jsonl") + &read("report.html") + &read("disclosure.html") + &said;
     for secret in SECRET {
         assert!(!both.contains(secret), "{secret}:\n{said}");
     }

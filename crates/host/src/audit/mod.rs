@@ -5,9 +5,11 @@
 //! Must not know: `executor`, `fleet`, `import`, `store`.
 
 mod checks;
+mod disclosure;
 mod recompute;
 mod rules;
 
+pub use disclosure::{Audited, Section, as_html, as_markdown, disclosure};
 pub use recompute::{decisions, differences, recomputed};
 pub use rules::{RULES, Rule};
 

@@ -15,7 +15,7 @@ mod github_action;
 mod html;
 mod hyperfine;
 mod json;
-mod markdown;
+pub(crate) mod markdown;
 mod ods;
 mod phoronix;
 mod prometheus;

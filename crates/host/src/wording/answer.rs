@@ -1,7 +1,7 @@
 //! The first screen's sentences: what was done, what to pick, why it is open, and what to do next.
 
 use super::text::counted;
-use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, WorkReport};
+use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, Warning, WorkReport};
 use pickfs_core::journal::Enough;
 use pickfs_stats::{Estimate, Finding};
 use pickfs_system::units::{show_bytes, show_duration};
@@ -190,7 +190,11 @@ impl Model {
     pub(crate) fn system(&self) -> Vec<(&'static str, String)> {
         if self.is_simulated() {
             let disks: Vec<String> = self.disks.iter().map(in_words).collect();
-            let processor = "one, simulated".to_string();
+            let numbers = self.doubts.iter().find_map(|doubt| match doubt {
+                Warning::Simulated { numbers, .. } => Some(numbers.iter().map(u64::to_string).collect::<Vec<_>>()),
+                _ => None,
+            });
+            let processor = format!("{}, simulated", numbers.unwrap_or_default().join(" or "));
             let kernel = self.kernel().map(|kernel| ("Kernel", kernel));
             return [("Processor", processor), ("Disk", disks.join("; "))].into_iter().chain(kernel).collect();
         }

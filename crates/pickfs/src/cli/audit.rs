@@ -3,7 +3,10 @@
 use super::{INCONCLUSIVE, Outcome, REGRESSION, Verb, journals, report};
 use anyhow::{Context, Result};
 use pickfs_core::journal::{Folded, fold, open_file};
-use pickfs_host::audit::{Beside, Evidence, Finding, Grade, Page, RULES, recomputed};
+use pickfs_host::analysis::Model;
+use pickfs_host::audit::{
+    Audited, Beside, Evidence, Finding, Grade, Page, RULES, Section, as_html, as_markdown, disclosure, recomputed,
+};
 use pickfs_host::render::{self, Document, Options};
 use pickfs_host::wording::text::{counted, wrapped};
 use pickfs_system::need::find_program;
@@ -25,24 +28,30 @@ pub(crate) struct Arguments {
     /// Journal of the same plan that was run again (`pickfs run --again`): times of simulated cells must be the same
     #[arg(long, value_name = "JOURNAL")]
     again: Option<PathBuf>,
+    /// Write the page that makes the run citable, as HTML or Markdown by its name: question, answer, grade, machine, what differs from defaults
+    #[arg(long, value_name = "PAGE.html|PAGE.md")]
+    disclosure: Option<PathBuf>,
 }
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs audit run-shared.tar.gz", "a bundle of others: nothing of it is executed, and root is not needed"],
+        ["pickfs audit --disclosure run.html", "the newest run, with the page to publish beside its figures"],
         ["pickfs audit atlas.jsonl.xz --again mine.jsonl", "the same simulations, done here"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
         let (journal, page) = read(&journals::named(&self.file)?)?;
-        let folded = fold(&journal[..])?;
-        let beside = Beside { again: self.again()?, ..beside(&journal, &folded, page)? };
-        let evidence = Evidence::new(&journal, &folded, beside)?;
-        let findings = evidence.findings();
-        let grade = evidence.grade(&findings);
-        print!("{}", told(&findings, grade, &journal));
-        Ok(match grade {
+        let audit = Audit::of(&journal, page, self.again()?)?;
+        if let Some(page) = &self.disclosure {
+            let is_html = page.extension().is_some_and(|end| end == "html" || end == "htm");
+            let sections = audit.disclosure();
+            let text = if is_html { as_html(&sections) } else { as_markdown(&sections) };
+            std::fs::write(page, text).with_context(|| format!("cannot write {}", page.display()))?;
+        }
+        print!("{}", audit.shown());
+        Ok(match audit.grade {
             Grade::Reproduced | Grade::ByTheRules => 0,
             Grade::Broken => REGRESSION,
             Grade::Open => INCONCLUSIVE,
@@ -74,11 +83,68 @@ fn read(path: &Path) -> Result<(Vec<u8>, Option<String>)> {
     }
 }
 
-fn beside(journal: &[u8], folded: &Folded, page: Option<String>) -> Result<Beside> {
-    let model = report::model(folded, Path::new("journal.jsonl"))?;
-    let json = render::written("json", Document::Run(&model), &Options::default())?;
+/// What a journal comes to.
+pub(crate) struct Audit {
+    model: Model,
+    findings: Vec<Finding>,
+    grade: Grade,
+    /// SHA-256 of the journal.
+    name: String,
+}
+
+impl Audit {
+    pub(crate) fn of(journal: &[u8], page: Option<String>, again: Option<Folded>) -> Result<Audit> {
+        let folded = fold(journal)?;
+        let model = report::model(&folded, Path::new("journal.jsonl"))?;
+        let evidence = Evidence::new(journal, &folded, Beside { again, ..beside(journal, &model, page)? })?;
+        let findings = evidence.findings();
+        let grade = evidence.grade(&findings);
+        let name = Sha256::digest(journal).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Audit { model, findings, grade, name })
+    }
+
+    pub(crate) fn disclosure(&self) -> Vec<Section> {
+        disclosure(&self.model, &Audited { findings: &self.findings, grade: self.grade, name: &self.name })
+    }
+
+    fn shown(&self) -> String {
+        let Audit { findings, grade, name, .. } = self;
+        let numbers = |is: fn(&Finding) -> bool| {
+            let found = (1..).zip(RULES).zip(findings).filter(|(_, finding)| is(finding));
+            found.map(|((number, rule), _)| format!("{number} ({})", rule.name)).collect::<Vec<_>>().join(", ")
+        };
+        let open = numbers(|finding| matches!(finding, Finding::Open(_)));
+        let broken = numbers(|finding| matches!(finding, Finding::Broken(_)));
+        let answer = match grade {
+            Grade::Reproduced => "its simulated cells came out the same again, and no rule is broken".to_string(),
+            Grade::ByTheRules => "all rules are kept, as far as a journal can show it".to_string(),
+            Grade::Open => format!("the journal does not show rule {open}"),
+            Grade::Broken if open.is_empty() => format!("rule {broken}"),
+            Grade::Broken => format!("rule {broken}; the journal does not show rule {open}"),
+        };
+        let mut text = format!("{}: {answer}.\n\n", grade.word());
+        for ((number, rule), finding) in (1..).zip(RULES).zip(findings) {
+            let (word, places): (_, &[String]) = match finding {
+                Finding::Kept => ("kept", &[]),
+                Finding::NotAsked => ("-", &[]),
+                Finding::Open(places) => ("open", places),
+                Finding::Broken(places) => ("BROKEN", places),
+            };
+            text += &format!("{number:>3}  {:<10}  {word:<6}  {}\n", rule.name, rule.says);
+            let more = places.len().saturating_sub(MOST_PLACES);
+            let shown = places.iter().take(MOST_PLACES).map(|place| visible(place));
+            let more = (more > 0).then(|| counted(more, "further place"));
+            let indent = " ".repeat(25);
+            shown.chain(more).for_each(|place| text += &(wrapped(&indent, &place, report::width()) + "\n"));
+        }
+        text + &format!("\nsha256 of the journal: {name}\ndocs/rules.md says how each rule is checked.\n")
+    }
+}
+
+fn beside(journal: &[u8], model: &Model, page: Option<String>) -> Result<Beside> {
+    let json = render::written("json", Document::Run(model), &Options::default())?;
     let page = page.map(|shown| -> Result<Page> {
-        let made = String::from_utf8_lossy(&report::page(&model)?).into_owned();
+        let made = String::from_utf8_lossy(&report::page(model)?).into_owned();
         let sentences = model.headlines();
         Ok(Page { shown, made, sentences })
     });
@@ -88,39 +154,4 @@ fn beside(journal: &[u8], folded: &Folded, page: Option<String>) -> Result<Besid
         page: page.transpose()?,
         again: None,
     })
-}
-
-fn told(findings: &[Finding], grade: Grade, journal: &[u8]) -> String {
-    let numbers = |is: fn(&Finding) -> bool| {
-        let found = (1..).zip(RULES).zip(findings).filter(|(_, finding)| is(finding));
-        found.map(|((number, rule), _)| format!("{number} ({})", rule.name)).collect::<Vec<_>>().join(", ")
-    };
-    let open = numbers(|finding| matches!(finding, Finding::Open(_)));
-    let broken = numbers(|finding| matches!(finding, Finding::Broken(_)));
-    let mut text = match grade {
-        Grade::Reproduced => {
-            "Reproduced: its simulated cells came out the same again, and no rule is broken.\n".to_string()
-        }
-        Grade::ByTheRules => "By the rules: all rules are kept, as far as a journal can show it.\n".to_string(),
-        Grade::Open => format!("Open: the journal does not show rule {open}.\n"),
-        Grade::Broken if open.is_empty() => format!("Broken: rule {broken}.\n"),
-        Grade::Broken => format!("Broken: rule {broken}; the journal does not show rule {open}.\n"),
-    };
-    text += "\n";
-    for ((number, rule), finding) in (1..).zip(RULES).zip(findings) {
-        let (word, places): (_, &[String]) = match finding {
-            Finding::Kept => ("kept", &[]),
-            Finding::NotAsked => ("-", &[]),
-            Finding::Open(places) => ("open", places),
-            Finding::Broken(places) => ("BROKEN", places),
-        };
-        text += &format!("{number:>3}  {:<10}  {word:<6}  {}\n", rule.name, rule.says);
-        let more = places.len().saturating_sub(MOST_PLACES);
-        let shown = places.iter().take(MOST_PLACES).map(|place| visible(place));
-        let more = (more > 0).then(|| counted(more, "further place"));
-        let indent = " ".repeat(25);
-        shown.chain(more).for_each(|place| text += &(wrapped(&indent, &place, report::width()) + "\n"));
-    }
-    let name: String = Sha256::digest(journal).iter().map(|byte| format!("{byte:02x}")).collect();
-    text + &format!("\nsha256 of the journal: {name}\ndocs/rules.md says how each rule is checked.\n")
 }

@@ -1,9 +1,11 @@
 //! `pickfs share`: a run for others to see, without secrets and without what identifies its user and machine.
 
+use super::audit::Audit;
 use super::{Exit, Outcome, Verb, journals, programs, report};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::journal::{self, Anonymous, Folded, fold_file, open_file};
 use pickfs_core::plan::Plan;
+use pickfs_host::audit::as_html;
 use pickfs_host::wording::text::{counted, plain, wrapped};
 use pickfs_system::process::{argv, run_program};
 use pickfs_system::visible::visible;
@@ -49,10 +51,15 @@ impl Verb for Arguments {
         let page = report::page(&report::model(&folded, Path::new("journal.jsonl"))?)?;
         std::fs::write(desk.0.join("report.html"), &page).context("cannot write the page")?;
         let all = lines.join("\n") + &String::from_utf8_lossy(&page);
+        let journal = std::fs::read(&shared).context("cannot read the journal again")?;
+        let audit = Audit::of(&journal, Some(String::from_utf8_lossy(&page).into_owned()), None)?;
+        let disclosure = as_html(&audit.disclosure());
+        std::fs::write(desk.0.join("disclosure.html"), &disclosure).context("cannot write the disclosure")?;
+        let all = all + &disclosure;
         let left = anonymous.left(&all);
         ensure!(left.is_empty(), "nothing is shared: {} is still in it; report this as a bug", left.join(", "));
         pack(&desk.0, &output)?;
-        println!("{}: journal.jsonl and report.html", visible(&output.display().to_string()));
+        println!("{}: journal.jsonl, report.html and disclosure.html", visible(&output.display().to_string()));
         print!("{}", described(&anonymous, &folded, &all));
         Ok(0)
     }
@@ -131,7 +138,7 @@ fn pack(folder: &Path, output: &Path) -> Result<()> {
         [folder, output].map(|path| std::path::absolute(path).map(|path| path.display().to_string()));
     let (folder, output) = (folder?, output?);
     let no_owner = ["--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--sort=name", "--force-local"];
-    let what = ["-C", &folder, "-cz", "-f", &output, "journal.jsonl", "report.html"];
+    let what = ["-C", &folder, "-cz", "-f", &output, "disclosure.html", "journal.jsonl", "report.html"];
     run_program(&argv([&["tar"][..], &no_owner, &what].concat())).map(drop)
 }
 
