@@ -55,6 +55,8 @@ fn a_site_is_as_it_should_be_in_chromium() {
     kernels(&lab);
     lab.run(&["push", "store", "runs"]).code(0);
     lab.run(&["site", "store", "www"]).code(0);
+    let (all, disclosures) = (read(&lab.path("www"), "on"), read(&lab.path("www"), "run"));
+    assert!(all.contains("-disclosure.html") && disclosures.contains("<h2>Grade</h2>"), "{all}");
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("site");
     for (what, complaints) in look(&lab.path("www"), &pictures) {
         assert!(complaints.is_empty(), "{what}: {complaints:#?}");

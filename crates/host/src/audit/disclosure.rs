@@ -34,7 +34,10 @@ impl Grade {
 
 pub fn disclosure(model: &Model, audited: &Audited) -> Vec<Section> {
     let section = |title, lines| Section { title, lines };
-    let facts = model.host.iter().map(|fact| format!("{}: {}", fact.name, fact.value));
+    // The lines before them have these already.
+    let known = ["cpu", "cpus", "memory", "system", "kernel"];
+    let facts = model.host.iter().filter(|fact| !known.contains(&fact.name.as_str()));
+    let facts = facts.map(|fact| format!("{}: {}", fact.name, fact.value));
     let mut machine: Vec<String> = model.system().into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
     machine.extend(facts);
     let all = [

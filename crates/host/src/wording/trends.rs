@@ -14,6 +14,8 @@ pub struct StoredRun {
     pub started: String,
     pub machine: String,
     pub kernel: String,
+    /// What its audit came to: "By the rules".
+    pub grade: String,
     pub choice: Choice,
 }
 
@@ -151,7 +153,14 @@ mod tests {
         };
         let choice = Choice { disk: "nvme".into(), work: "tree".into(), levels: vec![level], ..Choice::default() };
         let started = format!("2026-01-{day:02}T03:04:05Z");
-        StoredRun { hash: format!("{day}"), started, machine: "rack-1".into(), kernel: kernel.into(), choice }
+        StoredRun {
+            hash: format!("{day}"),
+            started,
+            machine: "rack-1".into(),
+            kernel: kernel.into(),
+            grade: "Open".into(),
+            choice,
+        }
     }
 
     #[test]

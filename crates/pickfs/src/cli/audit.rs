@@ -103,6 +103,10 @@ impl Audit {
         Ok(Audit { model, findings, grade, name })
     }
 
+    pub(crate) fn grade(&self) -> Grade {
+        self.grade
+    }
+
     pub(crate) fn disclosure(&self) -> Vec<Section> {
         disclosure(&self.model, &Audited { findings: &self.findings, grade: self.grade, name: &self.name })
     }

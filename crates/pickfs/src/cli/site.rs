@@ -1,14 +1,19 @@
 //! `pickfs site`: a store as pages for a browser.
 
+use super::audit::Audit;
 use super::{Exit, Outcome, Verb, report};
 use anyhow::{Context, Result};
 use pickfs_core::journal::fold;
+use pickfs_host::audit::as_html;
 use pickfs_host::render::site::site;
 use pickfs_host::store::{Filter, Store};
 use pickfs_host::wording::trends::StoredRun;
-use std::collections::BTreeSet;
-use std::io::{BufReader, Read};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// What the audits of the runs came to, by their hashes: an audit takes longer than a page.
+const GRADES: &str = "run/grades.json";
 
 /// Write the runs of a store as pages for a browser, which need no server
 #[derive(clap::Args)]
@@ -27,27 +32,33 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         let store = Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?;
-        let pages = pages(&store, &self.title)?;
+        let runs: BTreeSet<String> =
+            store.found(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect();
+        let mut grades = grades(&self.out);
+        for hash in &runs {
+            let [page, disclosure, journal] =
+                [report_path(hash), disclosure_path(hash), journal_path(hash)].map(|path| self.out.join(path));
+            // None changes under its name.
+            if page.exists() && disclosure.exists() && journal.exists() && grades.contains_key(hash) {
+                continue;
+            }
+            let mut text = Vec::new();
+            store.read(hash)?.read_to_end(&mut text).context("cannot read a journal")?;
+            let audit = Audit::of(&text, None, None).with_context(|| format!("cannot judge {hash}"))?;
+            write(&page, &report_page(&text, hash)?)?;
+            write(&disclosure, as_html(&audit.disclosure()).as_bytes())?;
+            write(&journal, &text)?;
+            grades.insert(hash.clone(), audit.grade().word().to_string());
+        }
+        write(&self.out.join(GRADES), &serde_json::to_vec(&grades)?)?;
+        let pages = pages(&store, &self.title, &grades)?;
         for (path, text) in &pages {
             write(&self.out.join(path), text.as_bytes())?;
-        }
-        let runs = hashes(&store)?;
-        for hash in &runs {
-            let (page, journal) = (self.out.join(report_path(hash)), self.out.join(journal_path(hash)));
-            // Neither changes under its name.
-            if !page.exists() {
-                write(&page, &report_page(&store, hash)?)?;
-            }
-            if !journal.exists() {
-                let mut text = Vec::new();
-                store.read(hash)?.read_to_end(&mut text).context("cannot read a journal")?;
-                write(&journal, &text)?;
-            }
         }
         println!(
             "{}: {} pages of {} runs",
             self.out.join("index.html").display(),
-            pages.len() + runs.len(),
+            pages.len() + 2 * runs.len(),
             runs.len()
         );
         Ok(0)
@@ -66,14 +77,19 @@ fn report_path(hash: &str) -> String {
     format!("run/{hash}.html")
 }
 
+fn disclosure_path(hash: &str) -> String {
+    format!("run/{hash}-disclosure.html")
+}
+
 fn journal_path(hash: &str) -> String {
     format!("journals/{hash}.jsonl")
 }
 
 /// All pages but those of single runs: paths and texts.
-fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
+fn pages(store: &Store, title: &str, grades: &BTreeMap<String, String>) -> Result<Vec<(String, String)>> {
     let found = store.found(&Filter::default())?;
     let runs = found.into_iter().map(|found| StoredRun {
+        grade: grades.get(&found.entry.hash).cloned().unwrap_or_default(),
         hash: found.entry.hash,
         started: found.entry.started,
         machine: found.entry.machine,
@@ -83,13 +99,13 @@ fn pages(store: &Store, title: &str) -> Result<Vec<(String, String)>> {
     Ok(site(title, &runs.collect::<Vec<_>>()))
 }
 
-/// Hashes of the runs that have pages.
-fn hashes(store: &Store) -> Result<BTreeSet<String>> {
-    Ok(store.found(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect())
+/// Those that were found before; none where there are none.
+fn grades(out: &Path) -> BTreeMap<String, String> {
+    let text = std::fs::read(out.join(GRADES)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn report_page(store: &Store, hash: &str) -> Result<Vec<u8>> {
-    let folded = fold(BufReader::with_capacity(1 << 20, store.read(hash)?))?;
-    let model = report::model(&folded, Path::new(&format!("{hash}.jsonl")));
+fn report_page(journal: &[u8], hash: &str) -> Result<Vec<u8>> {
+    let model = report::model(&fold(journal)?, Path::new(&format!("{hash}.jsonl")));
     model.and_then(|model| report::page(&model)).with_context(|| format!("cannot judge {hash}"))
 }

@@ -241,6 +241,9 @@ fn source(run: &StoredRun) -> Markup {
                 a href={ "../run/" (run.hash) ".html" } { "report" } ", "
                 a href={ "../" (journal) } { "journal" }
             }
+            dt { "Grade" } dd {
+                a href={ "../run/" (run.hash) "-disclosure.html" } { (text(&run.grade)) }
+            }
             dt { "Measure again" } dd { code { "pickfs run --again " (journal) } }
         }
     }
@@ -281,7 +284,7 @@ mod tests {
         let choice =
             Choice { disk: disk.into(), work: work.into(), places, verdict: "Pick it.".into(), ..Choice::default() };
         let (started, machine, kernel) = ("2026-01-02T03:04:05Z".into(), "rack-1".into(), "6.1".into());
-        StoredRun { hash: hash.into(), started, machine, kernel, choice }
+        StoredRun { hash: hash.into(), started, machine, kernel, grade: "Open".into(), choice }
     }
 
     /// Every link within the site leads somewhere, and nothing of a journal is markup.
