@@ -123,7 +123,7 @@ pub fn plan_text(data: &[u8]) {
     entries.chain(&mut known.executors).for_each(|entry| entry.objections = |_, _| Vec::new());
     match from_toml(&text, "fuzz.toml", Path::new("/nowhere"), &known) {
         Ok(plan) => {
-            assert_eq!(plan.absurdity(), None);
+            assert_eq!(plan.out_of_range(), None);
             let written = serde_json::to_string(&plan).unwrap();
             assert_eq!(serde_json::from_str::<Plan>(&written).unwrap(), plan);
             plan::expand(&Plan { stop: plan::Stop { rounds: Some(1), ..plan.stop }, ..plan });

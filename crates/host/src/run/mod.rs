@@ -391,6 +391,6 @@ mod tests {
                 .to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");
         }
-        assert_eq!(Plan::default().absurdity(), None);
+        assert_eq!(Plan::default().out_of_range(), None);
     }
 }

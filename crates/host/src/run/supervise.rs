@@ -226,16 +226,16 @@ impl Supervisor {
         limit: Option<Duration>,
         stoppable: bool,
         progress: &mut dyn Progress,
-    ) -> Result<(Ended, Told)> {
+    ) -> Result<(Ended, SideMessages)> {
         let cell = if let Job::Cell(cell) | Job::WarmUp(cell) = &job { cell.id.clone() } else { String::new() };
         let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
                 Ok(Reached::Agent(contact)) => *contact,
-                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), Told::default())),
-                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, Told::default())),
-                Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), Told::default())),
+                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), SideMessages::default())),
+                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, SideMessages::default())),
+                Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), SideMessages::default())),
             };
             let at_once = matches!(&job, Job::Undo { .. });
             let mut attended = Attended { counts, at_once, ..Attended::start(contact, &cell, limit, stoppable)? };
@@ -378,12 +378,12 @@ struct Attended<'c> {
     over: bool,
     /// The journal gets all that is said, and not its steps alone.
     counts: bool,
-    told: Told,
+    told: SideMessages,
 }
 
 /// What an agent says that is for no journal.
 #[derive(Default)]
-struct Told {
+struct SideMessages {
     bundle: Option<Bundle>,
     /// Ends of cells that are only tried.
     ends: Vec<End>,
@@ -408,7 +408,7 @@ impl<'c> Attended<'c> {
             ended: None,
             over: false,
             counts: true,
-            told: Told::default(),
+            told: SideMessages::default(),
         })
     }
 

@@ -134,8 +134,8 @@ pub(crate) fn understood(folded: &Folded) -> Result<Run> {
 /// One whose plan can be done, too.
 pub(crate) fn sound(folded: &Folded, path: &Path) -> Result<Run> {
     let run = understood(folded)?;
-    if let Some(absurdity) = run.plan.absurdity() {
-        bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", path.display());
+    if let Some(out_of_range) = run.plan.out_of_range() {
+        bail!("the plan in {} has {out_of_range}, which no plan can have; begin a new run", path.display());
     }
     Ok(run)
 }
