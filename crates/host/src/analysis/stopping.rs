@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// "decided; best b, a; c: slower than a; more in all".
-    fn told(look: &Look) -> String {
+    fn shown(look: &Look) -> String {
         let end = look.end.map_or("goes on".to_string(), |end| format!("{end:?}").to_lowercase());
         let leaving = look.leaving.iter().map(|leaving| match &leaving.why {
             LeaveReason::SlowerThan(by) => format!("; {}: slower than {by}", leaving.target),
@@ -303,7 +303,7 @@ mod tests {
         let mut wrong = Vec::new();
         for (name, targets, stop, round, budget_used, wanted) in LOOKS_AND_ENDS {
             let made = made(targets, *stop, *round);
-            let found = told(&look(&made.plan, &made.folded, *round, *budget_used));
+            let found = shown(&look(&made.plan, &made.folded, *round, *budget_used));
             wrong.extend((found != *wanted).then(|| format!("{name}: {found}, not {wanted}")));
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
@@ -350,7 +350,7 @@ mod tests {
                     made.cell(name, round, Outcome::Done, &samples);
                 }
             }
-            told(&look(&made.plan, &made.folded, 8, false))
+            shown(&look(&made.plan, &made.folded, 8, false))
         };
         assert_eq!(run(&["c"], &[]), "goes on; best b a; c: vetoed");
         assert_eq!(run(&[], &["c"]), "goes on; best b a; c: vetoed");

@@ -5,7 +5,7 @@ use super::live::LiveJournal;
 use super::rounds::{self, Doer};
 use super::supervise::{Ended, Supervisor, stop_requested};
 use super::{
-    Aims, Executors, Finish, Limits, Progress, Session, Trust, find_executor, new_run, one_cell, taken_up, trust,
+    Executors, Finish, Limits, Progress, Session, StopChange, Trust, find_executor, new_run, one_cell, reopen, trust,
 };
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::*;
@@ -52,18 +52,18 @@ pub fn begin_parts(
 pub fn resume_parts(
     journal: &Path,
     trust: Trust,
-    aims: Aims,
+    stop_change: StopChange,
     executors: Executors,
     parts: &mut dyn Parts,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    gathered(taken_up(journal, trust, aims, executors)?, parts, progress)
+    gathered(reopen(journal, trust, stop_change, executors)?, parts, progress)
 }
 
 fn gathered(session: Session, parts: &mut dyn Parts, progress: &mut dyn Progress) -> Result<Finish> {
     let Session { executors, active, more, journal } = session;
     let folded = journal.folded();
-    let run = trust::understood(folded)?;
+    let run = trust::supported_run(folded)?;
     ensure!(can_be_parted(&run.plan, executors), "only cells of a simulation can be done each by itself");
     let (planned, ended) = rounds::up_to_next_look(&run.plan, folded);
     progress.begin(&run, journal.path(), planned, ended);
@@ -185,7 +185,7 @@ pub fn part(
     let found = found.with_context(|| format!("the plan has no cell `{}`", cell.escape_debug()))?;
     ensure!(can_be_parted(plan, executors), "only cells of a simulation can be done each by itself");
     let Session { executors, active, journal, .. } = new_run(plan, executors, journal)?;
-    let run = trust::understood(journal.folded())?;
+    let run = trust::supported_run(journal.folded())?;
     let mut supervisor = Supervisor::new(&run, find_executor(executors, plan)?, journal);
     let outcome = prepared_and_done(plan, &found, &mut supervisor, progress);
     supervisor.undo()?;

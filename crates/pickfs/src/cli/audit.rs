@@ -41,7 +41,7 @@ impl Verb for Arguments {
         let evidence = Evidence::new(&journal, &folded, beside)?;
         let findings = evidence.findings();
         let grade = evidence.grade(&findings);
-        print!("{}", told(&findings, grade, &journal));
+        print!("{}", printed(&findings, grade, &journal));
         Ok(match grade {
             Grade::Reproduced | Grade::ByTheRules => 0,
             Grade::Broken => REGRESSION,
@@ -90,7 +90,7 @@ fn beside(journal: &[u8], folded: &Folded, page: Option<String>) -> Result<Besid
     })
 }
 
-fn told(findings: &[Finding], grade: Grade, journal: &[u8]) -> String {
+fn printed(findings: &[Finding], grade: Grade, journal: &[u8]) -> String {
     let numbers = |is: fn(&Finding) -> bool| {
         let found = (1..).zip(RULES).zip(findings).filter(|(_, finding)| is(finding));
         found.map(|((number, rule), _)| format!("{number} ({})", rule.name)).collect::<Vec<_>>().join(", ")
