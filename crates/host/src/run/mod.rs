@@ -22,11 +22,11 @@ mod turn;
 
 pub use active::Active;
 pub use guard::again as taken_up_again;
-pub use parts::{Part, Parts, begin_parts, can_be_parted, part, resume_parts};
+pub use parts::{CellJobs, Part, begin_parts, can_be_parted, part, resume_parts};
 #[cfg(test)]
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
-pub use rehearse::{Bought, Forecast, forecast, rehearse};
+pub use rehearse::{BoundAfter, Forecast, forecast, rehearse};
 pub use rounds::cells_of_rounds;
 pub use state::State;
 pub use supervise::count_stop_requests;
