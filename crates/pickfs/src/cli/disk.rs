@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Subcommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum Subcommand {
     /// Show a model's parameters with their sources, and the speeds that it gives
     #[command(
         after_help = "Examples:\n  pickfs disk show hdd-7200    a model that `pickfs list disks` names\n  pickfs disk show my.toml     one of your own"
@@ -49,9 +49,9 @@ impl Verb for Arguments {
     ];
     fn run(&self) -> Outcome {
         let name = match &self.what {
-            What::Show { name } => name,
-            What::Driver { folder } => return write_driver(folder),
-            What::Profile(arguments) => return arguments.run(),
+            Subcommand::Show { name } => name,
+            Subcommand::Driver { folder } => return write_driver(folder),
+            Subcommand::Profile(arguments) => return arguments.run(),
         };
         let disk = named(name)?;
         println!("{name}: {}\n", disk.described());

@@ -2,7 +2,7 @@
 
 use super::replay_dir::ReplayDir;
 use anyhow::{Context, Result};
-use pickfs_trace::{Entry, What};
+use pickfs_trace::{Entry, EntryKind};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -23,14 +23,14 @@ pub(crate) fn make(replay_dir: &ReplayDir, limits: impl Fn() -> Result<()>) -> R
 fn one(replay_dir: &ReplayDir, number: u32, entry: &Entry) -> Result<(), Errno> {
     let (folder, name) = (replay_dir.folder(), replay_dir.name(entry.path));
     match entry.what {
-        What::Directory => rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o755)),
-        What::Link { to } => {
+        EntryKind::Directory => rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o755)),
+        EntryKind::Link { to } => {
             rustix::fs::symlinkat(to.map_or(replay_dir.elsewhere(), |to| replay_dir.full(to)), folder, name)
         }
-        What::HardLink { to } => rustix::fs::linkat(folder, replay_dir.name(to), folder, name, AtFlags::empty()),
-        What::Node => rustix::fs::mknodat(folder, name, FileType::Fifo, Mode::from_raw_mode(0o644), 0),
-        What::Hollow { bytes } => new_file(replay_dir, entry).and_then(|file| rustix::fs::ftruncate(file, bytes)),
-        What::File { bytes, class } => {
+        EntryKind::HardLink { to } => rustix::fs::linkat(folder, replay_dir.name(to), folder, name, AtFlags::empty()),
+        EntryKind::Node => rustix::fs::mknodat(folder, name, FileType::Fifo, Mode::from_raw_mode(0o644), 0),
+        EntryKind::Hollow { bytes } => new_file(replay_dir, entry).and_then(|file| rustix::fs::ftruncate(file, bytes)),
+        EntryKind::File { bytes, class } => {
             let file = new_file(replay_dir, entry)?;
             let mut done = 0;
             while done < bytes {
