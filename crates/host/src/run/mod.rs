@@ -51,7 +51,7 @@ pub(crate) type Executors<'e> = &'e [&'static dyn Executor];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// Enough rounds, and why.
-    Enough(Enough),
+    Enough(StopReason),
     /// Stopped on request; `--resume` takes it up.
     Stopped,
 }
@@ -224,7 +224,7 @@ fn run_session(session: Session, agreed: &[Erasure], progress: &mut dyn Progress
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, done);
     progress.begin(&run, journal.path(), planned, ended);
-    let is_over = |end: &Enough| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, done).is_empty();
+    let is_over = |end: &StopReason| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, done).is_empty();
     let over = done.looks.last().and_then(|look| look.end).filter(is_over);
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal);
     if had_leftovers {

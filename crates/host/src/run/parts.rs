@@ -261,7 +261,7 @@ mod tests {
         let mut collector =
             CellCollector { journal: LiveJournal::new(journal, folded), parts, limits, expected: BTreeSet::new() };
         let finish = rounds::to_the_end(&mut collector, &mut Silent).expect("all is done");
-        assert_eq!(finish, Finish::Enough(Enough::Rounds));
+        assert_eq!(finish, Finish::Enough(StopReason::Rounds));
         let speeds: Vec<f64> =
             collector.folded().cells.iter().map(|cell| collector.folded().processors(cell).times).collect();
         assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 6, 2]);

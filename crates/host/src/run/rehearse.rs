@@ -104,7 +104,7 @@ pub struct BoundAfter {
 struct Rehearsed {
     rounds: u32,
     ns: u64,
-    end: Option<Enough>,
+    end: Option<StopReason>,
     /// After each look: its round, nanoseconds so far, and the bound of the pick.
     looks: Vec<BoundAfter>,
 }
@@ -127,11 +127,11 @@ pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
         return None;
     }
     let mut found: Vec<Rehearsed> = (0..REHEARSALS).filter_map(|seed| known.rehearsal(plan, &rounds, seed)).collect();
-    let share = |ends: &[Enough]| {
+    let share = |ends: &[StopReason]| {
         let ended = found.iter().filter(|one| one.end.is_some_and(|end| ends.contains(&end)));
         ended.count() as f64 / found.len() as f64
     };
-    let (decided, cut) = (share(&[Enough::Decided, Enough::Precise]), share(&[Enough::Budget]));
+    let (decided, cut) = (share(&[StopReason::Decided, StopReason::Precise]), share(&[StopReason::Budget]));
     let at = |share: f64| ((found.len() - 1) as f64 * share).round() as usize;
     let places = [at(0.1), at(0.5), at(0.9)];
     let buys = bounds_after(&found);

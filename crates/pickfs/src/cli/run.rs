@@ -8,7 +8,7 @@ use super::{
     plan_source, there,
 };
 use anyhow::Result;
-use pickfs_core::journal::{Enough, Folded, fold_file};
+use pickfs_core::journal::{Folded, StopReason, fold_file};
 use pickfs_core::plan::{Plan, PlanArgs, fixed_flag_names, flag_names};
 use pickfs_core::protocol::Erasure;
 use pickfs_host::executor;
@@ -331,7 +331,7 @@ fn goes_on(journal: &Path, finish: Finish) {
     let shown = journal.display();
     match finish {
         // The report has the command that goes on.
-        Finish::Enough(Enough::Budget) => tell("the budget is used up"),
+        Finish::Enough(StopReason::Budget) => tell("the budget is used up"),
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }
