@@ -16,7 +16,7 @@ use pickfs_system::sys::{ptrace::Call, rings::memory_file};
 use pickfs_target::stack::safety;
 use pickfs_target::workload;
 use pickfs_trace::record::{preload::Preload, program::Program, scope::Scope, world::Live};
-use pickfs_trace::{Entry as TreeEntry, Header, Kind, Numbering, Op, What, Writer};
+use pickfs_trace::{Entry as TreeEntry, EntryKind, Header, Kind, Numbering, Op, Writer};
 use pickfs_trees::profile::Profile;
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
@@ -123,7 +123,7 @@ pub fn plan_text(data: &[u8]) {
     entries.chain(&mut known.executors).for_each(|entry| entry.objections = |_, _| Vec::new());
     match from_toml(&text, "fuzz.toml", Path::new("/nowhere"), &known) {
         Ok(plan) => {
-            assert_eq!(plan.absurdity(), None);
+            assert_eq!(plan.out_of_range(), None);
             let written = serde_json::to_string(&plan).unwrap();
             assert_eq!(serde_json::from_str::<Plan>(&written).unwrap(), plan);
             plan::expand(&Plan { stop: plan::Stop { rounds: Some(1), ..plan.stop }, ..plan });
@@ -184,10 +184,10 @@ pub fn trace_calls(data: &[u8]) {
         paths.extend([root, paths[paths.len() / 2]].iter().filter_map(|above| numbering.below(*above, name)));
     }
     let tree = [
-        (0, What::Directory),
-        (1, What::Directory),
-        (3, What::File { bytes: 5000, class: 1 }),
-        (5, What::Link { to: None }),
+        (0, EntryKind::Directory),
+        (1, EntryKind::Directory),
+        (3, EntryKind::File { bytes: 5000, class: 1 }),
+        (5, EntryKind::Link { to: None }),
     ]
     .map(|(path, what)| TreeEntry { path: paths[path], what });
     let (mut writer, mut opened) = (Writer::default(), 0);

@@ -13,4 +13,4 @@ pub(crate) mod virtual_clock;
 
 pub use models::{ALL, find, whole_name};
 pub use parameters::{Disk, Kind, Sourced, significant};
-pub use virtual_clock::{Gives, Loop, gives, random_reads};
+pub use virtual_clock::{Loop, ModelSpeeds, random_reads, speeds_of};

@@ -13,7 +13,7 @@ const MANY: usize = 4000;
 
 /// Figures that data sheets and benchmarks give.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gives {
+pub struct ModelSpeeds {
     /// Bytes a second, in 1 MiB reads, one after the other: at the beginning, in the middle, at the end.
     pub sequential_reads: [f64; 3],
     /// Bytes a second, in 1 MiB writes, eight at a time, after a GiB.
@@ -47,7 +47,7 @@ pub struct Loop {
     pub p99_ns: f64,
 }
 
-pub fn gives(disk: &Disk) -> Result<Gives> {
+pub fn speeds_of(disk: &Disk) -> Result<ModelSpeeds> {
     let words = disk.words(0, 0)?;
     let sectors = words[at("SECTORS")];
     let fresh = || DiskModel::start(&words).map(Clock::new).map_err(|_| anyhow::anyhow!("no such disk"));
@@ -64,7 +64,7 @@ pub fn gives(disk: &Disk) -> Result<Gives> {
     let most = words[at("DEPTH")] as usize;
     clock.closed(8.min(most), 1024, &mut ahead);
     let sequential_writes = rate(clock.closed(8.min(most), 512, &mut ahead), CHUNK);
-    Ok(Gives {
+    Ok(ModelSpeeds {
         sequential_reads,
         sequential_writes,
         random_reads: [random_reads(disk, sectors, 1, MANY, 1)?, random_reads(disk, sectors, 32, MANY, 1)?],

@@ -409,7 +409,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<'_, T> {
 /// A record of the journal, or a list of them, without what could steer a terminal, and without the name of the cell,
 /// which stands above.
 fn harmless<S: Serializer>(records: &impl Serialize, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut value = crate::wording::text::tame(serde_json::to_value(records).unwrap_or_default());
+    let mut value = crate::wording::text::sanitize_json(serde_json::to_value(records).unwrap_or_default());
     let each = match &mut value {
         Value::Array(list) => list.as_mut_slice(),
         one => std::slice::from_mut(one),

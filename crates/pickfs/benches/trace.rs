@@ -100,7 +100,7 @@ fn files(threads: u32, each: u32) -> Trace {
         all(&|thread| op(thread, Kind::Close));
         all(&|thread| Op { path: path(thread), object: 0, ..op(thread, Kind::Unlink) });
     }
-    let tree = vec![pickfs_trace::Entry { path: root, what: pickfs_trace::What::Directory }];
+    let tree = vec![pickfs_trace::Entry { path: root, what: pickfs_trace::EntryKind::Directory }];
     let header = Header { schema: pickfs_trace::SCHEMA, roots: 1, threads, ..Header::default() };
     Trace { header, paths: numbering.paths, tree, ops }
 }

@@ -2,8 +2,10 @@
 
 /// The fewest values of a series that shows any.
 const FEWEST: usize = 3;
-/// An autocorrelation counts from this many standard errors on: of all targets together, and of one pair alone.
-pub(crate) const DOUBTED: (f64, f64) = (1.3, 2.0);
+/// The autocorrelation of all targets together counts from this many standard errors on.
+pub(crate) const MIN_Z_POOLED: f64 = 1.3;
+/// The autocorrelation of one pair counts from this many standard errors on.
+pub(crate) const MIN_Z_PAIR: f64 = 2.0;
 /// The largest autocorrelation that is reckoned with.
 const LARGEST: f64 = 0.95;
 /// The variance of logarithms below which values differ by nothing but rounding.
@@ -14,11 +16,11 @@ const ROUNDING: f64 = 1e-24;
 pub(crate) struct Autocorrelation {
     pub corrected: f64,
     /// Standard errors away from none.
-    pub errors: f64,
+    pub z: f64,
 }
 
 impl Autocorrelation {
-    const NONE: Autocorrelation = Autocorrelation { corrected: 0.0, errors: 0.0 };
+    const NONE: Autocorrelation = Autocorrelation { corrected: 0.0, z: 0.0 };
 
     /// In a series of n values about their own mean, the estimate is (1 + 3r)/n too low where r is
     /// the truth (Kendall 1954), and its standard error is (n-2)/(n sqrt(n-1)) where r is 0 (Moran
@@ -30,7 +32,7 @@ impl Autocorrelation {
         }
         let corrected = ((n * estimate + 1.0) / (n - 3.0)).clamp(0.0, LARGEST);
         let error = (n - 2.0) / (n * (n - 1.0).sqrt()) / series.max(1.0).sqrt();
-        Autocorrelation { corrected, errors: (estimate + 1.0 / n) / error }
+        Autocorrelation { corrected, z: (estimate + 1.0 / n) / error }
     }
 
     /// The estimate from the rows of several targets that have all rounds, less what each round
@@ -52,8 +54,8 @@ impl Autocorrelation {
     }
 
     /// 0 where it is fewer standard errors away from none.
-    pub(crate) fn at_least(self, errors: f64) -> f64 {
-        if self.errors >= errors { self.corrected } else { 0.0 }
+    pub(crate) fn at_least(self, z: f64) -> f64 {
+        if self.z >= z { self.corrected } else { 0.0 }
     }
 }
 
@@ -62,7 +64,7 @@ pub(crate) fn widening(series: &[Vec<f64>]) -> f64 {
     let long: Vec<&Vec<f64>> = series.iter().filter(|values| values.len() >= FEWEST).collect();
     let rounds = long.iter().map(|values| values.len()).min().unwrap_or(0);
     let estimate = long.iter().map(|values| autocorrelation(values)).sum::<f64>() / long.len().max(1) as f64;
-    let correlation = Autocorrelation::new(estimate, rounds, 1.0).at_least(DOUBTED.0);
+    let correlation = Autocorrelation::new(estimate, rounds, 1.0).at_least(MIN_Z_POOLED);
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 

@@ -16,11 +16,11 @@ const USUAL: f64 = 0.1;
 /// That of bounds in whose middle the centre is.
 const MIDDLE: f64 = 0.4;
 
-/// Rounds after which [`BOUGHT`] says something.
-pub const BOUGHT_AFTER: [u32; 3] = [8, 20, 40];
+/// Rounds after which [`USUAL_BOUNDS`] says something.
+pub const USUAL_BOUNDS_AFTER: [u32; 3] = [8, 20, 40];
 /// By the number of targets, the bound of the pick of equals after those rounds, as a logarithm in units of the scatter of
 /// paired differences: the middle of simulated runs (docs/statistics.md has them by noise).
-pub const BOUGHT: [(usize, [f64; 3]); 4] =
+pub const USUAL_BOUNDS: [(usize, [f64; 3]); 4] =
     [(2, [0.77, 0.36, 0.24]), (5, [1.12, 0.64, 0.41]), (10, [1.36, 0.77, 0.49]), (20, [1.58, 0.89, 0.56])];
 
 /// Total number of rounds after which the least bound of a regret will be below `goal`, a natural

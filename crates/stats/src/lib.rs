@@ -37,7 +37,7 @@ mod trend;
 
 pub use change_point::changes_at;
 pub use dip_test::{Mode, modes};
-pub use forecast::{BOUGHT, BOUGHT_AFTER, rounds_to_go};
+pub use forecast::{USUAL_BOUNDS, USUAL_BOUNDS_AFTER, rounds_to_go};
 pub use judge::{Finding, judge};
 pub use level_shift::{Known as SeriesKnown, LevelShift, Reading, level_shifts};
 pub use looks::{ALPHA, FIRST_LOOK, LAST_LOOK, Look, Schedule};

@@ -9,7 +9,7 @@
 //! rounds on the copy changes a bound only by what it surely shows: that it differs from its target, or that rounds depend
 //! on one another. Before that its variance is borrowed too, as two targets have no other pair to borrow from.
 
-use super::autocorrelation::{Autocorrelation, DOUBTED, autocorrelation};
+use super::autocorrelation::{Autocorrelation, MIN_Z_PAIR, MIN_Z_POOLED, autocorrelation};
 use super::looks::Look;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -97,8 +97,8 @@ impl Pairs {
             rounds,
             variance: variances.iter().sum::<f64>() / variances.len().max(1) as f64,
             complete: (0..logs.len()).filter(is_complete).count(),
-            autocorrelation: found.at_least(DOUBTED.0).max(all.at_least(DEPENDENT.1)),
-            doubted: rounds < FEW && found.at_least(DOUBTED.0) > 0.0,
+            autocorrelation: found.at_least(MIN_Z_POOLED).max(all.at_least(DEPENDENT.1)),
+            doubted: rounds < FEW && found.at_least(MIN_Z_POOLED) > 0.0,
             dependent: all.at_least(DEPENDENT.1) > DEPENDENT.0,
             differences: pairs,
         }
@@ -120,7 +120,7 @@ impl Pairs {
     }
 
     fn wider(&self, pair: &[f64]) -> f64 {
-        let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1.0).at_least(DOUBTED.1);
+        let own = Autocorrelation::new(autocorrelation(pair), pair.len(), 1.0).at_least(MIN_Z_PAIR);
         let correlation = self.autocorrelation.max(if pair.len() >= 6 { own } else { 0.0 });
         ((1.0 + correlation) / (1.0 - correlation)).sqrt()
     }

@@ -1,7 +1,7 @@
 //! Makes other traces of a trace: its beginning, or several of it side by side.
 
 use super::op::{Kind, Target};
-use super::{Entry, Header, Op, PathNode, Paths, Trace, What, Writer};
+use super::{Entry, EntryKind, Header, Op, PathNode, Paths, Trace, Writer};
 use anyhow::{Result, anyhow, ensure};
 use std::collections::HashMap;
 
@@ -58,8 +58,8 @@ impl Shift {
 
     fn entry(&self, entry: &Entry) -> Entry {
         let what = match entry.what {
-            What::Link { to } => What::Link { to: to.map(|to| self.path(to)) },
-            What::HardLink { to } => What::HardLink { to: self.path(to) },
+            EntryKind::Link { to } => EntryKind::Link { to: to.map(|to| self.path(to)) },
+            EntryKind::HardLink { to } => EntryKind::HardLink { to: self.path(to) },
             other => other,
         };
         Entry { path: self.path(entry.path), what }

@@ -4,7 +4,7 @@
 use super::columns::{COLUMNS, Cursor, MAGIC, Sections, Unpacked};
 use super::op::{Kind, LARGEST, MOST_ERRNO, Op, Target};
 use super::paths::{LONGEST_NAME, Names, PathNode, Paths};
-use super::{CLASSES, Entry, Header, SCHEMA, Trace, What};
+use super::{CLASSES, Entry, EntryKind, Header, SCHEMA, Trace};
 use anyhow::{Context, Result, bail, ensure};
 
 /// A hundred million operations are a day of a busy machine, and 8 GiB of memory.
@@ -102,23 +102,23 @@ fn tree(cursor: &mut Cursor, paths: &Paths) -> Result<Vec<Entry>> {
     Ok(tree)
 }
 
-fn what(kind: u64, value: u64) -> Option<What> {
+fn what(kind: u64, value: u64) -> Option<EntryKind> {
     let path = u32::try_from(value).ok();
     Some(match kind {
-        0 => What::Directory,
-        1 if value <= LARGEST => What::Hollow { bytes: value },
-        2 => What::Link { to: path.filter(|_| value != 0).or((value != 0).then_some(u32::MAX)) },
-        3 => What::HardLink { to: path? },
-        4 => What::Node,
+        0 => EntryKind::Directory,
+        1 if value <= LARGEST => EntryKind::Hollow { bytes: value },
+        2 => EntryKind::Link { to: path.filter(|_| value != 0).or((value != 0).then_some(u32::MAX)) },
+        3 => EntryKind::HardLink { to: path? },
+        4 => EntryKind::Node,
         kind if (8..8 + u64::from(CLASSES)).contains(&kind) && value <= LARGEST => {
-            What::File { bytes: value, class: (kind - 8) as u8 }
+            EntryKind::File { bytes: value, class: (kind - 8) as u8 }
         }
         _ => return None,
     })
 }
 
 /// What is at each path of the first tree.
-struct Made(Vec<Option<What>>);
+struct Made(Vec<Option<EntryKind>>);
 
 impl Made {
     fn add(&mut self, entry: &Entry, paths: &Paths) -> Result<(), &'static str> {
@@ -127,17 +127,19 @@ impl Made {
         if at(entry.path).is_some() {
             return Err("was there before");
         }
-        if above != 0 && at(above) != Some(What::Directory) {
+        if above != 0 && at(above) != Some(EntryKind::Directory) {
             return Err("is in no folder");
         }
-        if above == 0 && entry.what != What::Directory {
+        if above == 0 && entry.what != EntryKind::Directory {
             return Err("should be a folder");
         }
         match entry.what {
-            What::HardLink { to } if !matches!(at(to), Some(What::File { .. } | What::Hollow { .. } | What::Node)) => {
+            EntryKind::HardLink { to }
+                if !matches!(at(to), Some(EntryKind::File { .. } | EntryKind::Hollow { .. } | EntryKind::Node)) =>
+            {
                 return Err("is a name of a file that is not there");
             }
-            What::Link { to: Some(to) } if to as usize > paths.len() => {
+            EntryKind::Link { to: Some(to) } if to as usize > paths.len() => {
                 return Err("leads to a path that is not there");
             }
             _ => {}
@@ -258,9 +260,9 @@ pub(crate) mod tests {
         let file = numbering.below(folder, b"file.c").unwrap();
         let new = numbering.below(folder, b"new").unwrap();
         let tree = vec![
-            Entry { path: root, what: What::Directory },
-            Entry { path: folder, what: What::Directory },
-            Entry { path: file, what: What::File { bytes: 10_000, class: 2 } },
+            Entry { path: root, what: EntryKind::Directory },
+            Entry { path: folder, what: EntryKind::Directory },
+            Entry { path: file, what: EntryKind::File { bytes: 10_000, class: 2 } },
         ];
         let op = |kind| Op::new(kind);
         let ops = vec![

@@ -74,11 +74,11 @@ pub const CLASSES: u8 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub path: u32,
-    pub what: What,
+    pub what: EntryKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EntryKind {
     Directory,
     /// With content of a class.
     File {
@@ -115,7 +115,7 @@ pub struct Trace {
 impl Trace {
     /// Bytes that the first tree holds.
     pub fn tree_bytes(&self) -> u64 {
-        let bytes = |entry: &Entry| if let What::File { bytes, .. } = entry.what { bytes } else { 0 };
+        let bytes = |entry: &Entry| if let EntryKind::File { bytes, .. } = entry.what { bytes } else { 0 };
         self.tree.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_lies_elsewhere_makes_no_start_cold() {
         const MIB: u64 = 1 << 20;
-        let file = Entry { path: 1, what: What::File { bytes: 4 * MIB, class: 0 } };
+        let file = Entry { path: 1, what: EntryKind::File { bytes: 4 * MIB, class: 0 } };
         for (device_read_bytes, uncached_bytes, cold) in [
             (229 * MIB, Some(0), false),
             (0, Some(3 * MIB), true),

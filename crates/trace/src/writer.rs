@@ -2,7 +2,7 @@
 
 use super::columns::{COLUMNS, Column, MAGIC, Sections};
 use super::paths::Paths;
-use super::{Entry, Header, Op, What, coarse};
+use super::{Entry, EntryKind, Header, Op, coarse};
 use anyhow::Result;
 
 /// The columns of operations, and what the next one is compared with: differences are small numbers.
@@ -80,13 +80,13 @@ fn tree_columns(tree: &[Entry], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// The kind of an entry and its number; a file's kind says the class of its content too.
-fn numbers_of(what: What) -> (u64, u64) {
+fn numbers_of(what: EntryKind) -> (u64, u64) {
     match what {
-        What::Directory => (0, 0),
-        What::Hollow { bytes } => (1, bytes),
-        What::Link { to } => (2, to.unwrap_or(0).into()),
-        What::HardLink { to } => (3, to.into()),
-        What::Node => (4, 0),
-        What::File { bytes, class } => (8 + u64::from(class), bytes),
+        EntryKind::Directory => (0, 0),
+        EntryKind::Hollow { bytes } => (1, bytes),
+        EntryKind::Link { to } => (2, to.unwrap_or(0).into()),
+        EntryKind::HardLink { to } => (3, to.into()),
+        EntryKind::Node => (4, 0),
+        EntryKind::File { bytes, class } => (8 + u64::from(class), bytes),
     }
 }

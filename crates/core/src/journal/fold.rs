@@ -234,7 +234,7 @@ impl Folded {
         if let Some(run) = &mut self.run {
             run.plan.stop = stop;
         }
-        if let Some(look) = self.looks.last_mut().filter(|look| look.end.is_some_and(Enough::is_final)) {
+        if let Some(look) = self.looks.last_mut().filter(|look| look.end.is_some_and(StopReason::is_final)) {
             look.end = None;
         }
     }

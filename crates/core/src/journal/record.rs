@@ -375,7 +375,7 @@ pub struct Look {
     /// Targets that take part in no further round.
     pub leaving: Vec<Leaving>,
     /// Why the run ends here; `None`: it goes on.
-    pub end: Option<Enough>,
+    pub end: Option<StopReason>,
     /// About this number of rounds in all would be needed for a decision, or for the precision
     /// asked for.
     pub rounds_needed: Option<u32>,
@@ -406,7 +406,7 @@ pub enum LeaveReason {
 /// Why a run has enough rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Enough {
+pub enum StopReason {
     /// The pick is as good as was asked for, whichever target is best.
     Decided,
     /// Every comparison is as narrow as was asked for.
@@ -419,10 +419,10 @@ pub enum Enough {
     Nothing,
 }
 
-impl Enough {
+impl StopReason {
     /// False where a run that is taken up goes on to its next look.
     pub fn is_final(self) -> bool {
-        self != Enough::Budget
+        self != StopReason::Budget
     }
 }
 

@@ -228,7 +228,7 @@ impl Complaints {
 
 /// All complaints about the text of a file for people, in the compiler's look: place, line, caret, help.
 pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
-    rendered(&harmless(text), &visible(file), complaints, Voice::File, colour)
+    rendered(&sanitize(text), &visible(file), complaints, Voice::File, colour)
 }
 
 /// The same about flags.
@@ -240,8 +240,8 @@ fn rendered(text: &str, file: &str, complaints: &[Complaint], voice: Voice, colo
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let shown = complaints.iter().map(|complaint| {
         let (file, text) = match &complaint.source {
-            Some(source) => (visible(&source.file), harmless(&source.text)),
-            None => (visible(file), harmless(text)),
+            Some(source) => (visible(&source.file), sanitize(&source.text)),
+            None => (visible(file), sanitize(text)),
         };
         renderer.render(&[group(&text, &file, complaint, voice)]) + "\n"
     });
@@ -249,7 +249,7 @@ fn rendered(text: &str, file: &str, complaints: &[Complaint], voice: Voice, colo
 }
 
 /// A plan's text of the same length, as places in it are bytes. The renderer itself shows the control characters of ASCII.
-fn harmless(text: &str) -> String {
+fn sanitize(text: &str) -> String {
     let blank = |c: char| match c.len_utf8() {
         _ if !steers(c) || c.is_ascii() => c.to_string(),
         2 => "\u{b7}".into(),

@@ -106,13 +106,13 @@ const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
 impl Plan {
     /// A value that cannot be run and that no checked plan has; `None` if there is none. A journal's
     /// plan may hold anything.
-    pub fn absurdity(&self) -> Option<String> {
+    pub fn out_of_range(&self) -> Option<String> {
         let rounds = self.stop.rounds.filter(|rounds| !(1..=MOST_ROUNDS).contains(rounds));
-        rounds.map(|rounds| format!("{rounds} rounds")).or_else(|| self.absurd_measure())
+        rounds.map(|rounds| format!("{rounds} rounds")).or_else(|| self.bad_statistics_setting())
     }
 
     /// The same of what verdicts are made with: it would lead to what is no number.
-    pub fn absurd_measure(&self) -> Option<String> {
+    pub fn bad_statistics_setting(&self) -> Option<String> {
         let mut amounts = self.verdict.parts.iter().map(|part| part.amount);
         let mut shares = self.stop.precision.into_iter().chain([self.stop.threshold]);
         let amount = amounts.find(|amount| !AMOUNTS.contains(amount));

@@ -228,8 +228,8 @@ fn check_stop(table: &Table, plan: &Plan) {
         return;
     }
     for field in ["precision", "race"].into_iter().filter_map(|key| table.field(key)) {
-        let remedy = "leave `rounds` out to let looks decide when it is enough, or leave this out";
-        field.refuse::<()>("acts at looks, and a fixed number of `rounds` has none", remedy);
+        let remedy = "leave `rounds` out to let interim analyses decide when it is enough, or leave this out";
+        field.refuse::<()>("acts at interim analyses, and a fixed number of `rounds` has none", remedy);
     }
 }
 
@@ -509,7 +509,7 @@ dirty_bytes = "1GiB"
         ("BTW", "[stop]\nrounds = 0", &[(2, "from 1 to 1000")]),
         ("BTW", "[stop]\nrounds = 1001\nbudget = '2 fortnights'\ncell = ''\nthreshold = '300%'",
             &[(2, "out of range"), (3, "a duration"), (4, "is empty"), (5, "less than 100%")]),
-        ("BTW", "[stop]\nrounds = 9\nprecision = '2%'\nrace = true", &[(3, "acts at looks"), (4, "acts at looks")]),
+        ("BTW", "[stop]\nrounds = 9\nprecision = '2%'\nrace = true", &[(3, "acts at interim analyses"), (4, "acts at interim analyses")]),
         ("BTW", "[stop]\nthreshold = '0%'\nprecision = 3", &[(2, "more than 0%"), (3, "`precision` must be")]),
         ("BTW", "stop = 3\nhost = 'x'", &[(1, "must be a table"), (2, "must be a table")]),
         ("BTW", "[host]\ndirty_expire = '1ms'", &[(2, "shorter than the kernel counts")]),

@@ -10,24 +10,24 @@ const ON_THE_WAY: Duration = Duration::from_millis(300);
 
 /// A moment on both clocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Both {
+pub struct ClockPair {
     guest: Timestamp,
     host: Instant,
 }
 
-impl Both {
+impl ClockPair {
     /// Now on the host's, and what the guest says that it is there (RFC 3339); `None` if that is no time.
-    pub fn now(guest: &str) -> Option<Both> {
-        Some(Both { guest: guest.parse().ok()?, host: Instant::now() })
+    pub fn now(guest: &str) -> Option<ClockPair> {
+        Some(ClockPair { guest: guest.parse().ok()?, host: Instant::now() })
     }
 
     /// What is wrong with the guest's clock, if it went differently since.
-    pub fn drift(self, later: Both) -> Option<String> {
-        wrong(later.guest.duration_since(self.guest), later.host.duration_since(self.host))
+    pub fn drift(self, later: ClockPair) -> Option<String> {
+        drift_between(later.guest.duration_since(self.guest), later.host.duration_since(self.host))
     }
 }
 
-pub fn wrong(guest: SignedDuration, host: Duration) -> Option<String> {
+pub fn drift_between(guest: SignedDuration, host: Duration) -> Option<String> {
     let (guest, host) = (guest.as_secs_f64(), host.as_secs_f64());
     let much = (guest - host).abs() > ON_THE_WAY.as_secs_f64() + TOLERANCE * host;
     much.then(|| {
@@ -54,13 +54,13 @@ mod tests {
             (1000, 100, true),
             (-5000, 10, true),
         ] {
-            assert_eq!(wrong(ms(guest), Duration::from_millis(host)).is_some(), told, "{guest} {host}");
+            assert_eq!(drift_between(ms(guest), Duration::from_millis(host)).is_some(), told, "{guest} {host}");
         }
     }
 
     #[test]
     fn what_is_no_time_is_none() {
-        assert!(Both::now("2026-11-21T12:00:00.5Z").is_some());
-        assert!(Both::now("noon").is_none());
+        assert!(ClockPair::now("2026-11-21T12:00:00.5Z").is_some());
+        assert!(ClockPair::now("noon").is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Models on their virtual clock, measured as disks are: their parameters must be found again.
 
 use super::super::parameters::{Disk, at};
-use super::super::virtual_clock::{Clock, gives};
+use super::super::virtual_clock::{Clock, speeds_of};
 use super::*;
 use crate::models::find;
 use pickfs_system::sys::disk_model::DiskModel;
@@ -50,7 +50,7 @@ fn near(what: &str, found: f64, is: f64, share: f64) {
 /// Speeds that both give; none needs a parameter that was not measured.
 #[track_caller]
 fn gives_the_same(found: &Disk, of: &Disk, share: f64) {
-    let (found, of) = (gives(found).expect("speeds"), gives(of).expect("speeds"));
+    let (found, of) = (speeds_of(found).expect("speeds"), speeds_of(of).expect("speeds"));
     for place in 0..3 {
         near(&format!("sequential reads {place}"), found.sequential_reads[place], of.sequential_reads[place], share);
     }

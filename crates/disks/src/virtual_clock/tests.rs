@@ -441,7 +441,7 @@ fn zones_cost_no_time() {
 
 #[test]
 fn a_flush_of_a_hard_disk_costs_by_what_is_cached() {
-    let found = gives(&find("hdd-7200").expect("it")).expect("figures");
+    let found = speeds_of(&find("hdd-7200").expect("it")).expect("figures");
     let ms = found.flushes.map(|(_, ns)| ns / 1e6);
     assert!(ms[0] < 1.0 && ms[1] > 2.0 && ms[2] > 3.0 * ms[1] && ms[3] > 5.0 * ms[2], "{ms:?}");
 }

@@ -4,10 +4,10 @@
 //! Who is compared is chosen by the times themselves, so the intervals are those that hold for all pairs of targets
 //! together: what is chosen among them cannot make any of them false.
 
-use super::elimination::{Race, dearer};
+use super::elimination::{Race, higher_total};
 use super::judged_pairs::JudgedPairs;
 use super::model::*;
-use super::panel::Case;
+use super::panel::ReportInput;
 use super::plain::plain;
 use super::work::WorkReport;
 use pickfs_core::plan::Target;
@@ -17,7 +17,7 @@ use pickfs_stats::Finding;
 const MOST_VALUES: usize = 8;
 
 /// `None` where there is one file system, or none has several targets, or nothing is judged.
-pub(crate) fn champions(case: &Case, report: &WorkReport) -> Option<Champions> {
+pub(crate) fn champions(case: &ReportInput, report: &WorkReport) -> Option<Champions> {
     let (panel, reference) = (report.phases.first()?, report.reference?);
     let groups = groups(case, &report.ranked);
     // With a single file system, the verdict is already complete.
@@ -44,7 +44,7 @@ struct Group {
     members: Vec<(usize, String)>,
 }
 
-fn groups(case: &Case, ranked: &[usize]) -> Vec<Group> {
+fn groups(case: &ReportInput, ranked: &[usize]) -> Vec<Group> {
     let planned =
         |at: usize| case.analysis.plan.targets.iter().find(|target| target.name == case.analysis.observed.targets[at]);
     let of_a_filesystem = |at: &usize| Some((*at, planned(*at).filter(|target| target.fs.is_some())?));
@@ -84,7 +84,7 @@ fn factor(groups: &[Group]) -> Vec<String> {
 }
 
 struct Field<'a> {
-    case: &'a Case<'a>,
+    case: &'a ReportInput<'a>,
     pairs: &'a JudgedPairs,
     race: Option<&'a Race>,
     threshold: f64,
@@ -139,7 +139,7 @@ impl Field<'_> {
         let rules = &self.case.analysis.verdict.rules;
         let is_good = |at: usize| {
             let close = self.bound(at, all) <= self.threshold.ln_1p();
-            close && dearer(&self.case.analysis.verdict.values, at, all, rules).is_none()
+            close && higher_total(&self.case.analysis.verdict.values, at, all, rules).is_none()
         };
         let others = || all.iter().copied().filter(|at| *at != target);
         let good: Vec<usize> = others().filter(|at| is_good(*at)).collect();

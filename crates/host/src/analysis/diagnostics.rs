@@ -4,7 +4,7 @@
 
 use super::judgement::Analysis;
 use super::model::*;
-use super::panel::Case;
+use super::panel::ReportInput;
 use super::plain::plain;
 use super::processor::{OtherSpeed, other_speeds};
 use super::series::{ObservedWork, is_simulated};
@@ -117,7 +117,7 @@ pub enum Drift {
 }
 
 /// Doubts about the journal, the environment, and each work.
-pub(crate) fn warnings(case: &Case, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
+pub(crate) fn warnings(case: &ReportInput, run: &Run, works: &[WorkReport]) -> Vec<Warning> {
     let analysis = case.analysis;
     let reference = analysis.twins.map_or("", |(reference, _)| analysis.observed.targets[reference]);
     let race = analysis.verdict.contest.race.as_ref();
@@ -196,7 +196,7 @@ fn each_once(run: &Run, of: impl Fn(&Target) -> Option<String>) -> Vec<String> {
 }
 
 /// Failures that fall on one target are what it does; failures that fall on all alike are the machine's.
-fn uneven_failures(case: &Case) -> Vec<Warning> {
+fn uneven_failures(case: &ReportInput) -> Vec<Warning> {
     let counts: Vec<(u64, u64)> = (0..case.targets.len()).map(|target| failed_and_done(case, target)).collect();
     let (failed, done) = counts.iter().fold((0, 0), |(failed, done), own| (failed + own.0, done + own.1));
     let uneven = |(target, (own_failed, own_done)): (usize, &(u64, u64))| {
@@ -209,7 +209,7 @@ fn uneven_failures(case: &Case) -> Vec<Warning> {
     counts.iter().enumerate().filter_map(uneven).collect()
 }
 
-fn failed_and_done(case: &Case, target: usize) -> (u64, u64) {
+fn failed_and_done(case: &ReportInput, target: usize) -> (u64, u64) {
     let cells = case.analysis.observed.works.iter().flat_map(|work| work.cells[target].values());
     cells.fold((0, 0), |(failed, done), cell| match cell.outcome {
         Some(Outcome::Failed(_)) => (failed + 1, done),
@@ -242,7 +242,7 @@ fn drift(report: &WorkReport, observed: &ObservedWork) -> Option<Warning> {
 }
 
 /// Warnings about the targets that are shown.
-fn left_out(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Warning> {
+fn left_out(report: &WorkReport, observed: &ObservedWork, case: &ReportInput) -> Vec<Warning> {
     let of_target = |target: usize| {
         let times = observed.phases().into_iter().flat_map(|phase| observed.series(target, phase, "time_ns"));
         let no_ratio = times.filter(|(_, time)| *time <= 0.0 || !time.is_finite());
@@ -253,7 +253,7 @@ fn left_out(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Wa
     (0..case.targets.len()).filter(|target| !case.targets[*target].duplicate).filter_map(of_target).collect()
 }
 
-fn lacking(report: &WorkReport, observed: &ObservedWork, case: &Case) -> Vec<Warning> {
+fn lacking(report: &WorkReport, observed: &ObservedWork, case: &ReportInput) -> Vec<Warning> {
     let times = observed.over_phases("time_ns", Combine::Sum);
     let lacking = case.analysis.observed.lacking(&[observed], &times);
     let of_target = |target: usize| {

@@ -8,7 +8,7 @@ use pickfs_stats::{Finding, Schedule, Sums};
 /// For a target whose rounds add up to more than another's, by more than matters, surely or
 /// perhaps: that other, and by how much.
 #[derive(Clone, Copy, Debug)]
-pub struct Dearer {
+pub struct HigherTotal {
     pub than: usize,
     pub sums: Sums,
     /// It does, and not only may.
@@ -50,7 +50,7 @@ pub struct Race {
     /// Another target is faster without the workers of the one simulated processor, and only then.
     pub is_overturned: Vec<bool>,
     /// By target, where times add.
-    pub dearer: Vec<Option<Dearer>>,
+    pub higher_total: Vec<Option<HigherTotal>>,
     is_unreliable: bool,
     standing: Standing,
 }
@@ -88,7 +88,7 @@ impl Race {
 
     /// One of which nothing is known may be better.
     fn is_bounded(&self, target: usize) -> bool {
-        self.too_few.is_empty() && self.regret[target] <= self.threshold && self.dearer[target].is_none()
+        self.too_few.is_empty() && self.regret[target] <= self.threshold && self.higher_total[target].is_none()
     }
 
     /// In all, until the pick is good enough: one case in ten and nine in ten. `None` where it is, and where others keep the
@@ -159,7 +159,7 @@ impl Standing {
             waits: found.waits,
             tick: self.field.tick.exp_m1(),
             is_overturned: vec![false; series.len()],
-            dearer: vec![None; series.len()],
+            higher_total: vec![None; series.len()],
             is_unreliable: rules.is_unreliable,
             standing: self,
         };
@@ -173,8 +173,8 @@ impl Standing {
             race.regret[*target] = shown.fold(found.regret[at].exp_m1(), f64::max);
             let overturned = |other: &usize| pairs.overturned(*target, *other).is_some_and(|faster| faster != *target);
             race.is_overturned[*target] = ranked.iter().any(overturned);
-            race.dearer[*target] =
-                dearer(series, *target, ranked, rules).or_else(|| may_be_dearer(series, *target, &open, rules));
+            race.higher_total[*target] = higher_total(series, *target, ranked, rules)
+                .or_else(|| may_be_higher_total(series, *target, &open, rules));
             race.beaten_by[*target] = found.eliminated[at].map(|by| ranked[by]);
         }
         race.choose(ranked, pairs, rules);
@@ -187,8 +187,9 @@ impl Race {
     fn choose(&mut self, ranked: &[usize], pairs: &JudgedPairs, rules: &Rules) {
         let mut members = self.members.clone();
         members.sort_by(|a, b| self.regret[*a].total_cmp(&self.regret[*b]));
-        let good =
-            |at: &usize| self.regret[*at] <= rules.threshold && self.dearer[*at].is_none() && !self.is_overturned[*at];
+        let good = |at: &usize| {
+            self.regret[*at] <= rules.threshold && self.higher_total[*at].is_none() && !self.is_overturned[*at]
+        };
         let reference = rules.reference.filter(|at| ranked.contains(at));
         self.pick = reference.filter(good).or(members.iter().copied().find(good)).unwrap_or(members[0]);
         let mut others: Vec<usize> = ranked.iter().copied().filter(|at| *at != self.pick).collect();
@@ -221,13 +222,13 @@ fn up_to(rounds: &Rounds, last: u32) -> Rounds {
 }
 
 /// Against the one that adds up to the least, over the rounds that both have.
-pub(crate) fn dearer(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<Dearer> {
+pub(crate) fn higher_total(series: &[Rounds], target: usize, ranked: &[usize], rules: &Rules) -> Option<HigherTotal> {
     let found = by_sums((series, target), ranked, rules, true).filter(|found| found.sums.matters(rules.threshold));
     found.max_by(|a, b| a.sums.ratio.total_cmp(&b.sums.ratio))
 }
 
 /// Against the one than which it may cost most more.
-fn may_be_dearer(series: &[Rounds], target: usize, open: &[usize], rules: &Rules) -> Option<Dearer> {
+fn may_be_higher_total(series: &[Rounds], target: usize, open: &[usize], rules: &Rules) -> Option<HigherTotal> {
     let found = by_sums((series, target), open, rules, false).filter(|found| found.sums.most() > 1.0 + rules.threshold);
     found.max_by(|a, b| a.sums.most().total_cmp(&b.sums.most()))
 }
@@ -237,8 +238,9 @@ fn by_sums<'a>(
     others: &'a [usize],
     rules: &'a Rules,
     is_shown: bool,
-) -> impl Iterator<Item = Dearer> + 'a {
-    let against =
-        move |other: &usize| Some(Dearer { than: *other, sums: sums(&series[target], &series[*other])?, is_shown });
+) -> impl Iterator<Item = HigherTotal> + 'a {
+    let against = move |other: &usize| {
+        Some(HigherTotal { than: *other, sums: sums(&series[target], &series[*other])?, is_shown })
+    };
     others.iter().filter(move |other| rules.adds && **other != target).filter_map(against)
 }

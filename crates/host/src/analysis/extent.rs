@@ -9,7 +9,7 @@ const MOST_PAIRS: usize = 2_000_000;
 
 /// What no run has, of a journal that is damaged or meant to take all the memory and time that there is.
 pub fn implausible(folded: &Folded, plan: &Plan) -> Option<String> {
-    plan.absurd_measure().or_else(|| excess(folded, plan))
+    plan.bad_statistics_setting().or_else(|| excess(folded, plan))
 }
 
 fn excess(folded: &Folded, plan: &Plan) -> Option<String> {

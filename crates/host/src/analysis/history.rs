@@ -3,7 +3,7 @@
 use super::judgement::Analysis;
 use super::plain::plain;
 use super::repeats::{RepeatsAdvice, repeats_advice};
-use pickfs_core::journal::{Enough, Folded, LeaveReason};
+use pickfs_core::journal::{Folded, LeaveReason, StopReason};
 use pickfs_core::plan::Plan;
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub struct History {
 
 #[derive(Debug)]
 pub enum Ending {
-    Ended { round: u32, end: Enough, rounds_needed: Option<u32>, needed_ns: Option<u64> },
+    Ended { round: u32, end: StopReason, rounds_needed: Option<u32>, needed_ns: Option<u64> },
     InProgress { round: u32, next_look: Option<u32> },
 }
 
@@ -44,7 +44,7 @@ fn ending(folded: &Folded, plan: &Plan, round: u32) -> Option<Ending> {
     let last = folded.looks.last().filter(|look| look.round == round);
     match (plan.stop.rounds, last.and_then(|look| Some((look, look.end?)))) {
         (_, None) if round == 0 => None,
-        (Some(_), None | Some((_, Enough::Rounds))) => None,
+        (Some(_), None | Some((_, StopReason::Rounds))) => None,
         (_, Some((look, end))) => {
             let rounds_needed = look.rounds_needed.filter(|needed| *needed > look.round);
             Some(Ending::Ended { round, end, rounds_needed, needed_ns: look.needed_ns.filter(|ns| *ns > 0) })

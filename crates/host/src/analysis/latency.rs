@@ -1,7 +1,7 @@
 //! How long single operations took: one table for each operation of a phase, and who differs in the slowest hundredth.
 
 use super::model::Table;
-use super::panel::{Context, Quantity, panel, something};
+use super::panel::{PanelSpec, WorkContext, nonzero, panel};
 use super::plain::plain;
 use super::series::ObservedWork;
 use pickfs_core::metric::{METRICS, Metric, Shown};
@@ -45,17 +45,17 @@ impl<'a> Latencies<'a> {
         metric.strip_suffix(end).is_some_and(|operation| self.0.contains(&(phase, operation)))
     }
 
-    pub(crate) fn tables(&self, observed: &ObservedWork, context: &Context) -> Vec<Table> {
+    pub(crate) fn tables(&self, observed: &ObservedWork, context: &WorkContext) -> Vec<Table> {
         let table = |(phase, operation): &(&str, &str)| {
             let column = |(end, column): (&str, &Metric)| {
                 let metric = [*operation, end].concat();
-                let quantity = Quantity {
+                let quantity = PanelSpec {
                     name: column.heading.to_string(),
                     phase: plain(phase),
                     metric: plain(&metric),
                     wanted: column.matters(0.0),
                 };
-                something(panel(quantity, &observed.in_phase(phase, &metric), context))
+                nonzero(panel(quantity, &observed.in_phase(phase, &metric), context))
             };
             let operation = if *operation == ONLY { String::new() } else { plain(&operation.replace('_', " ")) };
             Table {

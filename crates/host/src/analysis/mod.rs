@@ -57,7 +57,7 @@ pub(crate) use diagnostics::Drift;
 pub use diagnostics::Warning;
 pub(crate) use durability::{Durability, Loss, Lost};
 pub(crate) use eligibility::Veto;
-pub(crate) use elimination::{Dearer, Race};
+pub(crate) use elimination::{HigherTotal, Race};
 pub use extent::implausible;
 pub(crate) use fidelity::Agreement;
 pub use fidelity::{Counterpart, agreement, between_halves, compression, figures};
@@ -81,7 +81,7 @@ pub use work::WorkReport;
 pub(crate) use yardstick::{MUCH_CPU, Unreliable, is_busy};
 
 use anyhow::{Result, bail};
-use panel::Case;
+use panel::ReportInput;
 use pickfs_core::journal::Folded;
 pub use pickfs_core::metric::{Better, Shown};
 pub(crate) use pickfs_stats::FEWEST_MACHINES;
@@ -145,7 +145,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
     let holes = missing::holes(folded, plan, &observed, &targets);
     let looks = stopping::looks_made(plan, folded, observed.last_round());
     let analysis = Analysis::of(plan, folded, observed, looks);
-    let (case, observed) = (Case { analysis: &analysis, targets: &targets, holes: &holes }, &analysis.observed);
+    let (case, observed) = (ReportInput { analysis: &analysis, targets: &targets, holes: &holes }, &analysis.observed);
     let overall = overall::overall(&case);
     let works: Vec<WorkReport> = observed.works.iter().map(|observed| work::work(&case, observed)).collect();
     let judged = overall.as_ref().map(|overall| &overall.work).or(works.first());

@@ -3,7 +3,7 @@
 use super::by_round::{by_round, compare, sums};
 use super::composite::{named_parts, part};
 use super::model::*;
-use super::panel::{Case, time_panel};
+use super::panel::{ReportInput, time_panel};
 use super::plain::plain;
 use super::series::ObservedWork;
 use super::setting::Data;
@@ -35,7 +35,7 @@ pub struct Overall {
 }
 
 /// `None` where one work alone, taken whole, is the verdict already.
-pub(crate) fn overall(case: &Case) -> Option<Overall> {
+pub(crate) fn overall(case: &ReportInput) -> Option<Overall> {
     let (analysis, judgement) = (case.analysis, &case.analysis.verdict);
     let has_own_units = |work: &ObservedWork| !work.judged.headlines.is_empty();
     if analysis.is_of_whole_work() || analysis.observed.works.iter().any(has_own_units) {
@@ -80,7 +80,7 @@ pub(crate) fn overall(case: &Case) -> Option<Overall> {
     })
 }
 
-fn all_sums(case: &Case) -> Vec<(usize, Sums)> {
+fn all_sums(case: &ReportInput) -> Vec<(usize, Sums)> {
     let judgement = &case.analysis.verdict;
     let Some(reference) = judgement.reference else { return Vec::new() };
     let others = judgement.ranked.iter().copied().filter(|at| *at != reference);
@@ -92,7 +92,7 @@ fn name(part: &VerdictTerm) -> String {
 }
 
 /// Weights are never known to the percent: does the verdict stand when they are drawn about those of the plan?
-fn robustness(case: &Case, parts: &[VerdictTerm], verdict: &Verdict) -> Option<Robustness> {
+fn robustness(case: &ReportInput, parts: &[VerdictTerm], verdict: &Verdict) -> Option<Robustness> {
     let (plan, ranked) = (case.analysis.plan, &case.analysis.verdict.ranked);
     let judged = matches!(verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
     if parts.len() < 2 || ranked.len() < 2 || !judged {
@@ -120,7 +120,7 @@ type ByPart<T> = Vec<Vec<T>>;
 
 /// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which
 /// is paired by round; and by how much each round draws it to its side.
-fn centres(case: &Case, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, ByPart<Vec<f64>>)> {
+fn centres(case: &ReportInput, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, ByPart<Vec<f64>>)> {
     let (analysis, ranked) = (case.analysis, &case.analysis.verdict.ranked);
     let reference = analysis.verdict.reference?;
     let rounds: Vec<u32> = (1..=analysis.observed.last_round()).collect();
@@ -140,7 +140,7 @@ fn centres(case: &Case, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, ByPart<Ve
 }
 
 /// Weights as they are; of costs the share of the time that each part has on the mean target.
-fn weights(case: &Case, parts: &[VerdictTerm], centres: &[Vec<f64>]) -> Vec<f64> {
+fn weights(case: &ReportInput, parts: &[VerdictTerm], centres: &[Vec<f64>]) -> Vec<f64> {
     let mean = |at: usize| centres.iter().map(|target| target[at].exp()).sum::<f64>() / centres.len() as f64;
     let cost = |at: usize| if case.analysis.plan.verdict.has_counts() { mean(at) } else { 1.0 };
     parts.iter().enumerate().map(|(at, part)| part.amount * cost(at)).collect()

@@ -16,15 +16,15 @@ use pickfs_stats::{Estimate, Finding, STATISTICS};
 use pickfs_system::units::Unit;
 
 /// What all works of a report share.
-pub(crate) struct Case<'a> {
+pub(crate) struct ReportInput<'a> {
     pub analysis: &'a Analysis<'a>,
     pub targets: &'a [TargetInfo],
     pub holes: &'a [Hole],
 }
 
 /// What every panel of a work shares.
-pub(crate) struct Context<'a> {
-    pub case: &'a Case<'a>,
+pub(crate) struct WorkContext<'a> {
+    pub case: &'a ReportInput<'a>,
     pub judgement: &'a Judgement,
     pub work: &'a str,
     pub rounds: usize,
@@ -32,15 +32,15 @@ pub(crate) struct Context<'a> {
     pub unasked: Vec<usize>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> ReportInput<'a> {
     /// `name` is the work that is judged.
-    pub(crate) fn context(&'a self, name: &'a str, judgement: &'a Judgement, rounds: usize) -> Context<'a> {
-        Context { case: self, judgement, work: name, rounds, unasked: self.analysis.observed.unasked() }
+    pub(crate) fn context(&'a self, name: &'a str, judgement: &'a Judgement, rounds: usize) -> WorkContext<'a> {
+        WorkContext { case: self, judgement, work: name, rounds, unasked: self.analysis.observed.unasked() }
     }
 }
 
 /// What a panel shows, and how it is judged.
-pub(crate) struct Quantity {
+pub(crate) struct PanelSpec {
     pub name: String,
     pub phase: String,
     pub metric: String,
@@ -49,31 +49,31 @@ pub(crate) struct Quantity {
 }
 
 /// A time, with those that may be the best in it.
-pub(crate) fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, context: &Context) -> Panel {
+pub(crate) fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, context: &WorkContext) -> Panel {
     let wanted = Some(context.case.analysis.plan.stop.threshold);
-    let what = Quantity { name: plain(name), phase: plain(phase), metric: "time_ns".to_string(), wanted };
-    drawn(what, times, contest, context)
+    let what = PanelSpec { name: plain(name), phase: plain(phase), metric: "time_ns".to_string(), wanted };
+    build_panel(what, times, contest, context)
 }
 
 /// The same of one phase.
-pub(crate) fn phase_panel(phase: &str, observed: &ObservedWork, context: &Context) -> Panel {
+pub(crate) fn phase_panel(phase: &str, observed: &ObservedWork, context: &WorkContext) -> Panel {
     let times = TIMES.map(|metric| observed.in_phase(phase, metric));
     let contest = context.judgement.contest_of(times.each_ref().map(Vec::as_slice), context.case.analysis.confidence);
     time_panel(phase, phase, &times[0], &contest, context)
 }
 
 /// One quantity for every target, compared with the reference round by round.
-pub(crate) fn panel(what: Quantity, series: &[Rounds], context: &Context) -> Panel {
-    drawn(what, series, &Contest::default(), context)
+pub(crate) fn panel(what: PanelSpec, series: &[Rounds], context: &WorkContext) -> Panel {
+    build_panel(what, series, &Contest::default(), context)
 }
 
 /// A quantity that is nought everywhere is no news.
-pub(crate) fn something(panel: Panel) -> Option<Panel> {
+pub(crate) fn nonzero(panel: Panel) -> Option<Panel> {
     let any = panel.rows.iter().filter_map(|row| row.figure.as_ref()).any(|figure| figure.high > 0.0);
     any.then_some(panel)
 }
 
-fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context) -> Panel {
+fn build_panel(what: PanelSpec, series: &[Rounds], contest: &Contest, context: &WorkContext) -> Panel {
     let (is_time, is_compared) = (what.metric == "time_ns", what.wanted.is_some());
     let threshold = what.wanted.unwrap_or(0.0);
     let unit = Unit::of_metric(&what.metric);
@@ -94,7 +94,7 @@ fn drawn(what: Quantity, series: &[Rounds], contest: &Contest, context: &Context
             None => pairing.comparison(target, base),
         });
         if let (Some(figure), Some(found), Some(base)) = (&mut figure, &beside, base) {
-            lay_beside(figure, &found.estimate, &series[target], &series[base]);
+            scale_to_reference(figure, &found.estimate, &series[target], &series[base]);
         }
         let lacking = || missing::absent(context.case.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::Present };
@@ -143,7 +143,7 @@ fn base(judgement: &Judgement) -> Option<usize> {
 
 /// Two medians of noisy series may lie on the other side of the ratio between them, and one of a target that was
 /// eliminated is over other rounds: what is shown is the base's median by the paired ratio.
-fn lay_beside(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds) {
+fn scale_to_reference(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds) {
     let values: Vec<f64> = base.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let Some(median) = pickfs_stats::median(&values) else { return };
     figure.centre = median * found.ratio;
@@ -158,7 +158,7 @@ struct Pairing<'a> {
     series: &'a [Rounds],
     /// For times: the pairs, which are judged already.
     pairs: Option<&'a JudgedPairs>,
-    context: &'a Context<'a>,
+    context: &'a WorkContext<'a>,
     metric: &'a str,
     threshold: f64,
     /// False: the ratios are reported, and nothing is concluded from them.

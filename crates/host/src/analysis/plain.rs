@@ -19,15 +19,15 @@ pub fn plain(text: &str) -> String {
 const LONGEST_IN_PLAN: usize = 1 << 16;
 
 /// The same for all that a tree of values holds; names and lines keep their breaks, as programs read them.
-pub(crate) fn tame(value: Value) -> Value {
+pub(crate) fn sanitize_json(value: Value) -> Value {
     let tamed = |text: &str| -> String {
         let harmless = |c: char| if steers(c) && c != '\n' { ' ' } else { c };
         text.chars().take(LONGEST_IN_PLAN).map(harmless).collect()
     };
     match value {
         Value::String(text) => Value::String(tamed(&text)),
-        Value::Array(list) => list.into_iter().map(tame).collect(),
-        Value::Object(map) => map.into_iter().map(|(name, value)| (plain(&name), tame(value))).collect(),
+        Value::Array(list) => list.into_iter().map(sanitize_json).collect(),
+        Value::Object(map) => map.into_iter().map(|(name, value)| (plain(&name), sanitize_json(value))).collect(),
         other => other,
     }
 }

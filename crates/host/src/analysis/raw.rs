@@ -2,7 +2,7 @@
 //! those of the rest of the model, so that rows of a table and rows of samples meet.
 
 use super::model::{TargetInfo, WHOLE_JOB};
-use super::plain::{plain, tame};
+use super::plain::{plain, sanitize_json};
 use super::series::{Observed, ObservedWork, Rounds};
 use pickfs_core::journal::{DeviceCourse, Flag, Folded, FoldedCell, Histogram, Ledger, Outcome, Provenance, Run};
 use pickfs_core::metric::{Better, Combine, MEAN_RUN_NS};
@@ -118,10 +118,10 @@ pub(crate) fn better_name(better: Better) -> &'static str {
 
 pub(crate) fn raw(run: &Run, folded: &Folded, observed: &Observed, targets: &[TargetInfo]) -> Raw {
     let mut raw = Raw {
-        plan: tame(serde_json::to_value(&run.plan).unwrap_or_default()),
+        plan: sanitize_json(serde_json::to_value(&run.plan).unwrap_or_default()),
         seed: run.plan.seed,
         imported: plain(&run.imported),
-        looks: folded.looks.iter().map(|look| tame(serde_json::to_value(look).unwrap_or_default())).collect(),
+        looks: folded.looks.iter().map(|look| sanitize_json(serde_json::to_value(look).unwrap_or_default())).collect(),
         ledger: folded.ledger.clone(),
         ..Raw::default()
     };

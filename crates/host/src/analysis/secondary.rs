@@ -2,7 +2,7 @@
 
 use super::latency::Latencies;
 use super::model::*;
-use super::panel::{Context, Quantity, panel, something};
+use super::panel::{PanelSpec, WorkContext, nonzero, panel};
 use super::plain::plain;
 use super::series::{ObservedWork, Rounds, at_round};
 use pickfs_core::metric::{self, Combine, METRICS, Metric, Shown};
@@ -12,7 +12,7 @@ use pickfs_stats::{Estimate, Finding};
 const TABLES: [Shown; 5] = [Shown::Space, Shown::Layout, Shown::Cpu, Shown::Device, Shown::Durability];
 
 /// All of a work's metrics that are no judged times.
-pub(crate) fn tables(observed: &ObservedWork, context: &Context) -> Vec<Table> {
+pub(crate) fn tables(observed: &ObservedWork, context: &WorkContext) -> Vec<Table> {
     let mut tables = vec![throughput(observed, context)];
     for shown in TABLES {
         let chosen = METRICS.iter().filter(|metric| metric.shown == shown && !metric.heading.is_empty());
@@ -28,19 +28,19 @@ fn table(shown: Shown, panels: Vec<Panel>) -> Table {
     Table { shown, phase: String::new(), operation: String::new(), panels }
 }
 
-fn measured(metric: &Metric, observed: &ObservedWork, context: &Context) -> Option<Panel> {
+fn measured(metric: &Metric, observed: &ObservedWork, context: &WorkContext) -> Option<Panel> {
     let series = observed.over_phases(metric.name, metric.combine);
-    let quantity = Quantity {
+    let quantity = PanelSpec {
         name: metric.heading.to_string(),
         phase: String::new(),
         metric: metric.name.to_string(),
         wanted: metric.matters(0.0),
     };
-    something(panel(quantity, &series, context))
+    nonzero(panel(quantity, &series, context))
 }
 
 /// Bytes of work through each phase, by its judged time; of what is removed, its files.
-fn throughput(observed: &ObservedWork, context: &Context) -> Table {
+fn throughput(observed: &ObservedWork, context: &WorkContext) -> Table {
     let mut panels = Vec::new();
     for phase in observed.phases() {
         let removes = observed.in_phase(phase, "removed_files").iter().any(|rounds| !rounds.is_empty());
@@ -49,8 +49,8 @@ fn throughput(observed: &ObservedWork, context: &Context) -> Table {
         let rates: Vec<Rounds> = amounts.iter().zip(&times).map(|(amount, times)| rate(amount, times)).collect();
         let name = if removes { format!("{phase}: files") } else { phase.to_string() };
         let quantity =
-            Quantity { name: plain(&name), phase: plain(phase), metric: format!("{amount}_per_second"), wanted: None };
-        panels.extend(something(panel(quantity, &rates, context)));
+            PanelSpec { name: plain(&name), phase: plain(phase), metric: format!("{amount}_per_second"), wanted: None };
+        panels.extend(nonzero(panel(quantity, &rates, context)));
     }
     table(Shown::Throughput, panels)
 }
@@ -61,7 +61,7 @@ fn rate(amounts: &Rounds, times: &Rounds) -> Rounds {
 }
 
 /// Phase by phase: what a workload measures itself, then the probes' small print, which explains odd times.
-fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
+fn everything_else(observed: &ObservedWork, context: &WorkContext) -> Vec<Table> {
     let latencies = Latencies::of(observed);
     let (mut own, mut details) = (Vec::new(), Vec::new());
     for (phase, metric) in observed.measured() {
@@ -72,13 +72,13 @@ fn everything_else(observed: &ObservedWork, context: &Context) -> Vec<Table> {
         if matches!(shown, Some(Shown::Times | Shown::Compression)) || latencies.show(phase, metric) {
             continue;
         }
-        let quantity = Quantity {
+        let quantity = PanelSpec {
             name: plain(&[phase, ": ", &said(metric)].concat()),
             phase: plain(phase),
             metric: plain(metric),
             wanted: None,
         };
-        let panel = something(panel(quantity, &observed.in_phase(phase, metric), context));
+        let panel = nonzero(panel(quantity, &observed.in_phase(phase, metric), context));
         let is_own = matches!(shown, None | Some(Shown::Workload | Shown::Latency));
         let detail = !is_own || latencies.tell(phase, metric);
         if detail { details.extend(panel) } else { own.extend(panel) }

@@ -8,7 +8,7 @@ use super::eligibility::Veto;
 use super::elimination::Race;
 use super::judgement::Analysis;
 use super::series::observe;
-use pickfs_core::journal::{Enough, Folded, LeaveReason, Leaving, Look};
+use pickfs_core::journal::{Folded, LeaveReason, Leaving, Look, StopReason};
 use pickfs_core::plan::Plan;
 use pickfs_stats::Schedule;
 
@@ -47,7 +47,7 @@ pub fn look(plan: &Plan, folded: &Folded, round: u32, budget_used: bool) -> Look
 impl Analysis<'_> {
     fn look(&self, round: u32, budget_used: bool) -> Look {
         let end = self.end(round, budget_used);
-        let rounds_needed = end.filter(|end| *end != Enough::Decided).and_then(|_| self.needed());
+        let rounds_needed = end.filter(|end| *end != StopReason::Decided).and_then(|_| self.needed());
         // No session can ask for more rounds than the run may have.
         let can_have = |needed: u32| needed.min(self.plan.stop.most_rounds()).saturating_sub(round);
         let needed_ns = rounds_needed.map(|needed| u64::from(can_have(needed)).saturating_mul(self.round_ns()));
@@ -71,18 +71,18 @@ impl Analysis<'_> {
         self.verdict.contest.race.as_ref()
     }
 
-    fn end(&self, round: u32, budget_used: bool) -> Option<Enough> {
+    fn end(&self, round: u32, budget_used: bool) -> Option<StopReason> {
         let rounds = self.plan.stop.most_rounds();
         let is_decided = || self.race().is_some_and(Race::is_enough);
         match self.plan.stop.precision {
-            _ if self.plan.stop.rounds.is_some() && round < rounds => budget_used.then_some(Enough::Budget),
-            _ if self.plan.stop.rounds.is_some() => Some(Enough::Rounds),
-            None if is_decided() => Some(Enough::Decided),
-            Some(precision) if round >= FULL_FROM && self.is_precise(precision) => Some(Enough::Precise),
-            _ if round >= rounds => Some(Enough::Rounds),
-            _ if round >= FULL_FROM && self.nothing_to_compare() => Some(Enough::Nothing),
-            None if self.is_stuck() => Some(Enough::Nothing),
-            _ if budget_used => Some(Enough::Budget),
+            _ if self.plan.stop.rounds.is_some() && round < rounds => budget_used.then_some(StopReason::Budget),
+            _ if self.plan.stop.rounds.is_some() => Some(StopReason::Rounds),
+            None if is_decided() => Some(StopReason::Decided),
+            Some(precision) if round >= FULL_FROM && self.is_precise(precision) => Some(StopReason::Precise),
+            _ if round >= rounds => Some(StopReason::Rounds),
+            _ if round >= FULL_FROM && self.nothing_to_compare() => Some(StopReason::Nothing),
+            None if self.is_stuck() => Some(StopReason::Nothing),
+            _ if budget_used => Some(StopReason::Budget),
             _ => None,
         }
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// "decided; best b, a; c: slower than a; more in all".
-    fn told(look: &Look) -> String {
+    fn shown(look: &Look) -> String {
         let end = look.end.map_or("goes on".to_string(), |end| format!("{end:?}").to_lowercase());
         let leaving = look.leaving.iter().map(|leaving| match &leaving.why {
             LeaveReason::SlowerThan(by) => format!("; {}: slower than {by}", leaving.target),
@@ -303,7 +303,7 @@ mod tests {
         let mut wrong = Vec::new();
         for (name, targets, stop, round, budget_used, wanted) in LOOKS_AND_ENDS {
             let made = made(targets, *stop, *round);
-            let found = told(&look(&made.plan, &made.folded, *round, *budget_used));
+            let found = shown(&look(&made.plan, &made.folded, *round, *budget_used));
             wrong.extend((found != *wanted).then(|| format!("{name}: {found}, not {wanted}")));
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
@@ -350,7 +350,7 @@ mod tests {
                     made.cell(name, round, Outcome::Done, &samples);
                 }
             }
-            told(&look(&made.plan, &made.folded, 8, false))
+            shown(&look(&made.plan, &made.folded, 8, false))
         };
         assert_eq!(run(&["c"], &[]), "goes on; best b a; c: vetoed");
         assert_eq!(run(&[], &["c"]), "goes on; best b a; c: vetoed");

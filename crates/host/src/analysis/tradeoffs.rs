@@ -4,7 +4,7 @@
 use super::by_round::compare;
 use super::composite::score_of_works;
 use super::model::*;
-use super::panel::Case;
+use super::panel::ReportInput;
 use super::series::Rounds;
 use pickfs_core::metric::{self, Metric};
 use pickfs_stats::Ratios;
@@ -14,7 +14,7 @@ use pickfs_stats::Ratios;
 const MOST_TARGETS: usize = 30;
 
 /// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.
-pub(crate) fn criteria(case: &Case) -> Option<Criteria> {
+pub(crate) fn criteria(case: &ReportInput) -> Option<Criteria> {
     let (plan, criteria) = (case.analysis.plan, metric::criteria());
     let (reference, shown) = (case.analysis.verdict.reference?, &case.analysis.verdict.ranked);
     let found: Vec<_> = criteria.iter().filter_map(|criterion| measured(case, criterion)).collect();
@@ -46,7 +46,7 @@ pub(crate) fn criteria(case: &Case) -> Option<Criteria> {
 type Measured = (Vec<Rounds>, &'static Metric);
 
 /// `None` where no target has any.
-fn measured(case: &Case, criterion: &[&'static Metric]) -> Option<Measured> {
+fn measured(case: &ReportInput, criterion: &[&'static Metric]) -> Option<Measured> {
     let plan = case.analysis.plan;
     let of = |metric: &&Metric| score_of_works(plan, &case.analysis.observed, metric.name, metric.combine);
     let any = |series: &[Rounds]| series.iter().any(|rounds| rounds.iter().any(|(_, value)| *value > 0.0));
@@ -54,13 +54,13 @@ fn measured(case: &Case, criterion: &[&'static Metric]) -> Option<Measured> {
 }
 
 /// By pair of targets, in each criterion.
-fn trades(found: &[Measured], shown: &[usize], case: &Case) -> Vec<Vec<Vec<Trade>>> {
+fn trades(found: &[Measured], shown: &[usize], case: &ReportInput) -> Vec<Vec<Vec<Trade>>> {
     let pair = |a: usize, b: usize| found.iter().map(|measured| trade(measured, a, b, case)).collect();
     shown.iter().map(|&a| shown.iter().map(|&b| pair(a, b)).collect()).collect()
 }
 
 /// Times are judged in the verdict already.
-fn trade((series, metric): &Measured, target: usize, reference: usize, case: &Case) -> Trade {
+fn trade((series, metric): &Measured, target: usize, reference: usize, case: &ReportInput) -> Trade {
     let judged = || case.analysis.verdict.contest.pairs.get(target, reference).map(|pair| pair.estimate);
     let own = || compare(&series[target], &series[reference], case.analysis.confidence);
     Trade { estimate: if target != reference && metric.name == "time_ns" { judged() } else { own() } }

@@ -5,7 +5,7 @@ use super::durability::{self, Durability};
 use super::judgement::Judgement;
 use super::latency_curves::{self, LatencyCurves};
 use super::model::*;
-use super::panel::{Case, Context, Quantity, mark_unproven, panel, phase_panel, something, time_panel};
+use super::panel::{PanelSpec, ReportInput, WorkContext, mark_unproven, nonzero, panel, phase_panel, time_panel};
 use super::plain::plain;
 use super::points;
 use super::secondary;
@@ -61,7 +61,7 @@ impl WorkReport {
     }
 }
 
-pub(crate) fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
+pub(crate) fn work(case: &ReportInput, observed: &ObservedWork) -> WorkReport {
     let analysis = case.analysis;
     let own = (!analysis.is_of_whole_work()).then(|| analysis.on_work(observed));
     let judgement = own.as_ref().unwrap_or(&analysis.verdict);
@@ -96,16 +96,16 @@ pub(crate) fn work(case: &Case, observed: &ObservedWork) -> WorkReport {
 
 /// What another program shows first. The times that rates were made into decide who is best where there is one phase, and
 /// are shown nowhere: seconds a GiB and seconds a thousand files have no sum and no reader.
-fn headlines(context: &Context, observed: &ObservedWork, times: Vec<Panel>) -> Vec<Panel> {
+fn headlines(context: &WorkContext, observed: &ObservedWork, times: Vec<Panel>) -> Vec<Panel> {
     let threshold = context.case.analysis.plan.stop.threshold;
     let panel_of = |shown: &Headline| {
-        let quantity = Quantity {
+        let quantity = PanelSpec {
             name: plain(&shown.name),
             phase: plain(&shown.phase),
             metric: plain(&shown.metric),
             wanted: (metric::better(&shown.metric) != Better::Neither).then_some(threshold),
         };
-        let mut panel = something(panel(quantity, &observed.in_phase(&shown.phase, &shown.metric), context))?;
+        let mut panel = nonzero(panel(quantity, &observed.in_phase(&shown.phase, &shown.metric), context))?;
         // The mean of runs whose times are known: each of them is shown.
         if shown.metric == MEAN_RUN_NS {
             panel.rows.iter_mut().for_each(|row| row.series = runs(observed, row.target, &shown.phase));
@@ -125,7 +125,7 @@ fn runs(observed: &ObservedWork, target: usize, phase: &str) -> points::Series {
 }
 
 /// By the last finished copy to each target.
-fn held_back(case: &Case, observed: &ObservedWork) -> Vec<Note> {
+fn held_back(case: &ReportInput, observed: &ObservedWork) -> Vec<Note> {
     let found = |at: usize| {
         let done = observed.cells[at].values().rev().filter(|cell| cell.outcome == Some(Outcome::Done));
         let why = done.filter_map(|cell| cell.provenance.facts.get(HELD_BACK)).next()?;
@@ -160,7 +160,7 @@ pub(crate) fn verdict(panel: &Panel, ranked: &[usize]) -> Verdict {
 }
 
 /// Targets that are measured and not ranked, and why. Limits are held against `works`.
-pub(crate) fn notes(case: &Case, works: &[&ObservedWork], judgement: &Judgement) -> Vec<Note> {
+pub(crate) fn notes(case: &ReportInput, works: &[&ObservedWork], judgement: &Judgement) -> Vec<Note> {
     let (plan, targets) = (case.analysis.plan, case.targets);
     let out = (0..targets.len()).filter(|at| !targets[*at].duplicate && !judgement.ranked.contains(at));
     let mut notes: Vec<Note> = out.map(|at| Note::NotRanked(at, judgement.vetoes[at].clone())).collect();
@@ -184,7 +184,7 @@ fn is_measured(works: &[&ObservedWork], limit: &Limit) -> bool {
 }
 
 /// The whole job first, which is the only phase where there is one alone.
-fn panels(context: &Context, observed: &ObservedWork) -> Vec<Panel> {
+fn panels(context: &WorkContext, observed: &ObservedWork) -> Vec<Panel> {
     let names = observed.phases();
     let Judgement { values, contest, .. } = context.judgement;
     let mut panels: Vec<Panel> = match names[..] {

@@ -141,31 +141,31 @@ pub struct Contact {
     /// As this agent is to get it.
     pub request: Request,
     pub patience: Patience,
-    pub lasts: Lasts,
+    pub lifetime: Lifetime,
 }
 
 impl Contact {
     /// An agent on a machine that was there before, by this machine's clock.
     pub fn lasting(connection: Connection, request: Request) -> Contact {
-        Contact { connection, request, patience: Patience::default(), lasts: Lasts::Machine }
+        Contact { connection, request, patience: Patience::default(), lifetime: Lifetime::Permanent }
     }
 }
 
 /// Whether a machine outlives its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasts {
+pub enum Lifetime {
     /// Steps are journaled, and undone whatever happens; the host's clock is the agent's.
-    Machine,
+    Permanent,
     /// The machine is made for the job and goes with it: its steps need no undoing, and its clock must go as the host's.
-    Job,
+    PerJob,
     /// The same, with a clock of its own that no other clock is compared with.
-    Simulation,
+    PerJobVirtualClock,
 }
 
-impl Lasts {
+impl Lifetime {
     /// The machine goes with its job.
-    pub(crate) fn goes(self) -> bool {
-        self != Lasts::Machine
+    pub(crate) fn is_disposable(self) -> bool {
+        self != Lifetime::Permanent
     }
 }
 

@@ -22,11 +22,11 @@ mod turn;
 
 pub use active::Active;
 pub use guard::again as taken_up_again;
-pub use parts::{Part, Parts, begin_parts, can_be_parted, part, resume_parts};
+pub use parts::{CellJobs, Part, begin_parts, can_be_parted, part, resume_parts};
 #[cfg(test)]
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
-pub use rehearse::{Bought, Forecast, forecast, rehearse};
+pub use rehearse::{BoundAfter, Forecast, forecast, rehearse};
 pub use rounds::cells_of_rounds;
 pub use state::State;
 pub use supervise::count_stop_requests;
@@ -51,7 +51,7 @@ pub(crate) type Executors<'e> = &'e [&'static dyn Executor];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// Enough rounds, and why.
-    Enough(Enough),
+    Enough(StopReason),
     /// Stopped on request; `--resume` takes it up.
     Stopped,
 }
@@ -65,7 +65,7 @@ pub fn begin(
     journal: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    go(new_run(plan, executors, journal)?, agreed, progress)
+    run_session(new_run(plan, executors, journal)?, agreed, progress)
 }
 
 /// With the plan in a new journal.
@@ -94,7 +94,7 @@ fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<
 
 /// What can be changed of a run that is taken up again; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Aims {
+pub struct StopChange {
     /// Exactly this number in all.
     pub rounds: Option<u32>,
     pub precision: Option<f64>,
@@ -105,24 +105,24 @@ pub struct Aims {
 
 /// An aim that does not fit the run: a wrong command, and no failure of the run.
 #[derive(Debug)]
-pub struct WrongAim(String);
+pub struct UnfitStop(String);
 
-impl std::fmt::Display for WrongAim {
+impl std::fmt::Display for UnfitStop {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for WrongAim {}
+impl std::error::Error for UnfitStop {}
 
-impl Aims {
+impl StopChange {
     fn change(self, stop: Stop, rounds_begun: u32) -> Result<Stop> {
         let nanoseconds = |time: Duration| time.as_nanos() as u64;
         let budget_ns = self.budget.map(nanoseconds).or(stop.budget_ns);
         Ok(match (self.rounds, self.precision) {
             (Some(rounds), _) if rounds < rounds_begun => {
                 let why = format!("--rounds {rounds}: round {rounds_begun} has begun; give {rounds_begun} or more");
-                return Err(WrongAim(why).into());
+                return Err(UnfitStop(why).into());
             }
             (Some(rounds), _) => Stop { rounds: Some(rounds), precision: None, budget_ns, ..stop },
             (None, Some(precision)) => Stop { rounds: None, precision: Some(precision), budget_ns, ..stop },
@@ -136,20 +136,20 @@ pub fn resume(
     journal: &Path,
     agreed: &[Erasure],
     trust: Trust,
-    aims: Aims,
+    stop_change: StopChange,
     executors: Executors,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    go(taken_up(journal, trust, aims, executors)?, agreed, progress)
+    run_session(reopen(journal, trust, stop_change, executors)?, agreed, progress)
 }
 
-fn taken_up<'e>(journal: &Path, trust: Trust, aims: Aims, executors: Executors<'e>) -> Result<Session<'e>> {
+fn reopen<'e>(journal: &Path, trust: Trust, stop_change: StopChange, executors: Executors<'e>) -> Result<Session<'e>> {
     let (file, folded) = trust::open(journal, trust)?;
     let run = trust::sound(&folded, file.path())?;
     let begun = folded.cells.iter().map(|cell| cell.round).max().unwrap_or(0);
-    let stop = aims.change(run.plan.stop, begun)?;
+    let stop = stop_change.change(run.plan.stop, begun)?;
     let all_done = folded.looks.last().is_some_and(|look| look.round >= stop.most_rounds());
-    if aims.more.is_some() && all_done {
+    if stop_change.more.is_some() && all_done {
         bail!("all {} rounds are done; --rounds N gives the run more", stop.most_rounds());
     }
     let active = Active::register(&run.id, file.path())?;
@@ -159,7 +159,7 @@ fn taken_up<'e>(journal: &Path, trust: Trust, aims: Aims, executors: Executors<'
     if stop != run.plan.stop {
         journal.write(Record::Aim(stop))?;
     }
-    Ok(Session { executors, active, more: aims.more, journal })
+    Ok(Session { executors, active, more: stop_change.more, journal })
 }
 
 /// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
@@ -188,7 +188,7 @@ fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) 
 }
 
 fn undo_dead(journal: LiveJournal, executors: Executors) -> Result<usize> {
-    let run = trust::understood(journal.folded())?;
+    let run = trust::supported_run(journal.folded())?;
     let executor = find_executor(executors, &run.plan)?;
     let (left, path) = (journal.folded().leftovers.len(), journal.path().to_path_buf());
     let mut supervisor = Supervisor::new(&run, executor, journal);
@@ -206,10 +206,10 @@ struct Session<'e> {
     journal: LiveJournal,
 }
 
-fn go(session: Session, agreed: &[Erasure], progress: &mut dyn Progress) -> Result<Finish> {
+fn run_session(session: Session, agreed: &[Erasure], progress: &mut dyn Progress) -> Result<Finish> {
     let Session { executors, active, more, journal } = session;
     let done = journal.folded();
-    let run = trust::understood(done)?;
+    let run = trust::supported_run(done)?;
     let simulates = find_executor(executors, &run.plan).is_ok_and(|executor| executor.simulates());
     let path = journal.path().to_path_buf();
     let by_default = if simulates { Turn::Shared } else { Turn::Alone };
@@ -224,7 +224,7 @@ fn go(session: Session, agreed: &[Erasure], progress: &mut dyn Progress) -> Resu
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, done);
     progress.begin(&run, journal.path(), planned, ended);
-    let is_over = |end: &Enough| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, done).is_empty();
+    let is_over = |end: &StopReason| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, done).is_empty();
     let over = done.looks.last().and_then(|look| look.end).filter(is_over);
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal);
     if had_leftovers {
@@ -386,11 +386,11 @@ mod tests {
             let path = folder.path().join(format!("{at}.jsonl"));
             let run = Run { id: "e1aaaaaaaaaa".into(), plan, ..Run::default() };
             Journal::create(&path).unwrap().append(&Record::Run(Box::new(run))).unwrap();
-            let refused = resume(&path, &[], Trust::Any, Aims::default(), executor::ALL, &mut Silent)
+            let refused = resume(&path, &[], Trust::Any, StopChange::default(), executor::ALL, &mut Silent)
                 .expect_err("no plan is like that")
                 .to_string();
             assert!(refused.contains("which no plan can have"), "{refused}");
         }
-        assert_eq!(Plan::default().absurdity(), None);
+        assert_eq!(Plan::default().out_of_range(), None);
     }
 }

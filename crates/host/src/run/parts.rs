@@ -5,7 +5,7 @@ use super::live::LiveJournal;
 use super::rounds::{self, Doer};
 use super::supervise::{Ended, Supervisor, stop_requested};
 use super::{
-    Aims, Executors, Finish, Limits, Progress, Session, Trust, find_executor, new_run, one_cell, taken_up, trust,
+    Executors, Finish, Limits, Progress, Session, StopChange, Trust, find_executor, new_run, one_cell, reopen, trust,
 };
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::*;
@@ -25,7 +25,7 @@ pub enum Part {
 }
 
 /// Has cells done elsewhere.
-pub trait Parts {
+pub trait CellJobs {
     /// These cells will be asked for, in this order, and may be begun; a cell may be named again.
     fn expect(&mut self, cells: &[Cell]) -> Result<()>;
     /// Waits for a cell.
@@ -42,28 +42,28 @@ pub fn begin_parts(
     plan: &Plan,
     executors: Executors,
     journal: &Path,
-    parts: &mut dyn Parts,
+    parts: &mut dyn CellJobs,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    gathered(new_run(plan, executors, journal)?, parts, progress)
+    collect(new_run(plan, executors, journal)?, parts, progress)
 }
 
 /// Takes a run of parts up again.
 pub fn resume_parts(
     journal: &Path,
     trust: Trust,
-    aims: Aims,
+    stop_change: StopChange,
     executors: Executors,
-    parts: &mut dyn Parts,
+    parts: &mut dyn CellJobs,
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
-    gathered(taken_up(journal, trust, aims, executors)?, parts, progress)
+    collect(reopen(journal, trust, stop_change, executors)?, parts, progress)
 }
 
-fn gathered(session: Session, parts: &mut dyn Parts, progress: &mut dyn Progress) -> Result<Finish> {
+fn collect(session: Session, parts: &mut dyn CellJobs, progress: &mut dyn Progress) -> Result<Finish> {
     let Session { executors, active, more, journal } = session;
     let folded = journal.folded();
-    let run = trust::understood(folded)?;
+    let run = trust::supported_run(folded)?;
     ensure!(can_be_parted(&run.plan, executors), "only cells of a simulation can be done each by itself");
     let (planned, ended) = rounds::up_to_next_look(&run.plan, folded);
     progress.begin(&run, journal.path(), planned, ended);
@@ -72,8 +72,8 @@ fn gathered(session: Session, parts: &mut dyn Parts, progress: &mut dyn Progress
         Some(end) => Finish::Enough(end),
         None => {
             let limits = Limits::new(more);
-            let mut gatherer = Gatherer { journal, parts, limits, expected: BTreeSet::new() };
-            rounds::to_the_end(&mut gatherer, progress)?
+            let mut collector = CellCollector { journal, parts, limits, expected: BTreeSet::new() };
+            rounds::to_the_end(&mut collector, progress)?
         }
     };
     progress.end(Some(finish));
@@ -81,15 +81,15 @@ fn gathered(session: Session, parts: &mut dyn Parts, progress: &mut dyn Progress
     Ok(finish)
 }
 
-struct Gatherer<'a> {
+struct CellCollector<'a> {
     journal: LiveJournal,
-    parts: &'a mut dyn Parts,
+    parts: &'a mut dyn CellJobs,
     limits: Limits,
     /// Cells that have been asked for.
     expected: BTreeSet<String>,
 }
 
-impl Gatherer<'_> {
+impl CellCollector<'_> {
     /// All up to the next interim analysis, of later rounds too: none of them can change any other.
     fn ask_ahead(&mut self, cell: &Cell) -> Result<()> {
         if self.expected.contains(&cell.id) {
@@ -128,7 +128,7 @@ impl Gatherer<'_> {
     }
 }
 
-impl Doer for Gatherer<'_> {
+impl Doer for CellCollector<'_> {
     fn cell(&mut self, cell: &Cell, _: &mut dyn Progress) -> Result<Option<Outcome>> {
         self.ask_ahead(cell)?;
         let why = match self.parts.wait(cell)? {
@@ -185,7 +185,7 @@ pub fn part(
     let found = found.with_context(|| format!("the plan has no cell `{}`", cell.escape_debug()))?;
     ensure!(can_be_parted(plan, executors), "only cells of a simulation can be done each by itself");
     let Session { executors, active, journal, .. } = new_run(plan, executors, journal)?;
-    let run = trust::understood(journal.folded())?;
+    let run = trust::supported_run(journal.folded())?;
     let mut supervisor = Supervisor::new(&run, find_executor(executors, plan)?, journal);
     let outcome = prepared_and_done(plan, &found, &mut supervisor, progress);
     supervisor.undo()?;
@@ -227,7 +227,7 @@ mod tests {
         asked: Vec<usize>,
     }
 
-    impl Parts for Elsewhere {
+    impl CellJobs for Elsewhere {
         fn expect(&mut self, cells: &[Cell]) -> Result<()> {
             self.asked.push(cells.len());
             Ok(())
@@ -258,12 +258,12 @@ mod tests {
         let mut elsewhere = Elsewhere { folder: folder.path().into(), run, asked: Vec::new() };
         let journal = Journal::create(&folder.path().join("whole")).expect("a journal");
         let (parts, limits) = (&mut elsewhere, Limits::new(None));
-        let mut gatherer =
-            Gatherer { journal: LiveJournal::new(journal, folded), parts, limits, expected: BTreeSet::new() };
-        let finish = rounds::to_the_end(&mut gatherer, &mut Silent).expect("all is done");
-        assert_eq!(finish, Finish::Enough(Enough::Rounds));
+        let mut collector =
+            CellCollector { journal: LiveJournal::new(journal, folded), parts, limits, expected: BTreeSet::new() };
+        let finish = rounds::to_the_end(&mut collector, &mut Silent).expect("all is done");
+        assert_eq!(finish, Finish::Enough(StopReason::Rounds));
         let speeds: Vec<f64> =
-            gatherer.folded().cells.iter().map(|cell| gatherer.folded().processors(cell).times).collect();
+            collector.folded().cells.iter().map(|cell| collector.folded().processors(cell).times).collect();
         assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 6, 2]);
         // All rounds and all checks at once.
         assert_eq!(elsewhere.asked, [10]);

@@ -88,13 +88,13 @@ pub struct Forecast {
     /// Targets and works of the plan that the earlier run does not have: they count like the mean of the others.
     pub unknown: Vec<String>,
     /// What the first of these rounds buy, in the middle of the rehearsals; none where they bound nothing.
-    pub buys: Vec<Bought>,
+    pub buys: Vec<BoundAfter>,
 }
 
 /// How much slower than the best the pick can be after `rounds` rounds, as a share, and how long
 /// they take.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bought {
+pub struct BoundAfter {
     pub rounds: u32,
     pub ns: u64,
     pub at_most: f64,
@@ -104,9 +104,9 @@ pub struct Bought {
 struct Rehearsed {
     rounds: u32,
     ns: u64,
-    end: Option<Enough>,
+    end: Option<StopReason>,
     /// After each look: its round, nanoseconds so far, and the bound of the pick.
-    looks: Vec<Bought>,
+    looks: Vec<BoundAfter>,
 }
 
 /// Number of rehearsals: with it, a share is known to some 3 %.
@@ -127,14 +127,14 @@ pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
         return None;
     }
     let mut found: Vec<Rehearsed> = (0..REHEARSALS).filter_map(|seed| known.rehearsal(plan, &rounds, seed)).collect();
-    let share = |ends: &[Enough]| {
+    let share = |ends: &[StopReason]| {
         let ended = found.iter().filter(|one| one.end.is_some_and(|end| ends.contains(&end)));
         ended.count() as f64 / found.len() as f64
     };
-    let (decided, cut) = (share(&[Enough::Decided, Enough::Precise]), share(&[Enough::Budget]));
+    let (decided, cut) = (share(&[StopReason::Decided, StopReason::Precise]), share(&[StopReason::Budget]));
     let at = |share: f64| ((found.len() - 1) as f64 * share).round() as usize;
     let places = [at(0.1), at(0.5), at(0.9)];
-    let buys = bought(&found);
+    let buys = bounds_after(&found);
     found.sort_by_key(|one| one.rounds);
     let by_rounds = places.map(|at| found[at].rounds);
     found.sort_by_key(|one| one.ns);
@@ -148,13 +148,13 @@ pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
 /// After each of these looks that half of the rehearsals came to, or at the one look that they have.
 const BUYS_AFTER: [u32; 5] = [3, 6, 11, 20, 40];
 
-fn bought(found: &[Rehearsed]) -> Vec<Bought> {
+fn bounds_after(found: &[Rehearsed]) -> Vec<BoundAfter> {
     let mut rounds: Vec<u32> = found.iter().flat_map(|one| &one.looks).map(|look| look.rounds).collect();
     rounds.sort_unstable();
     rounds.dedup();
     let is_shown = |after: &u32| BUYS_AFTER.contains(after) || rounds.len() == 1;
     let after = |after: u32| {
-        let reached: Vec<&Bought> =
+        let reached: Vec<&BoundAfter> =
             found.iter().filter_map(|one| one.looks.iter().find(|look| look.rounds == after)).collect();
         let mut ns: Vec<u64> = reached.iter().map(|look| look.ns).collect();
         ns.sort_unstable();
@@ -162,7 +162,7 @@ fn bought(found: &[Rehearsed]) -> Vec<Bought> {
         bounds.sort_by(f64::total_cmp);
         let middle = reached.len() / 2;
         let is_usual = reached.len() * 2 >= found.len() && bounds.get(middle).is_some_and(|bound| bound.is_finite());
-        is_usual.then(|| Bought { rounds: after, ns: ns[middle], at_most: bounds[middle] })
+        is_usual.then(|| BoundAfter { rounds: after, ns: ns[middle], at_most: bounds[middle] })
     };
     rounds.iter().copied().filter(is_shown).filter_map(after).collect()
 }
@@ -232,7 +232,7 @@ impl Pilot {
         let folded = rehearse_within(plan, result, || plan.stop.budget_ns.is_some_and(|budget| ns.get() > budget));
         let folded = folded.ok()?;
         let last = folded.looks.last()?;
-        let looks = folded.looks.iter().map(|look| Bought {
+        let looks = folded.looks.iter().map(|look| BoundAfter {
             rounds: look.round,
             ns: by_round.get(&look.round).copied().unwrap_or(0).saturating_add(self.around_ns),
             at_most: look.at_most_slower.unwrap_or(f64::INFINITY),

@@ -39,7 +39,7 @@ pub(super) fn to_the_end(doer: &mut impl Doer, progress: &mut dyn Progress) -> R
 }
 
 /// Why the rounds came to their end; `None`: stopped on request.
-pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<Option<Enough>> {
+pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Result<Option<StopReason>> {
     // A session does something before its budget can end it.
     let mut has_begun = false;
     for round in 1.. {
@@ -115,7 +115,7 @@ pub(super) fn coming(plan: &Plan, folded: &Folded) -> Vec<Cell> {
 /// The round of the next interim analysis; of the last one where the run is over.
 fn next_look(plan: &Plan, folded: &Folded) -> u32 {
     let looked = folded.looks.last().map_or(0, |look| look.round);
-    let is_over = folded.looks.last().and_then(|look| look.end).is_some_and(Enough::is_final);
+    let is_over = folded.looks.last().and_then(|look| look.end).is_some_and(StopReason::is_final);
     match plan.stop.rounds {
         _ if is_over => looked,
         Some(rounds) => rounds,
@@ -146,13 +146,13 @@ fn look_if_due(
     round: u32,
     budget_used: bool,
     progress: &mut dyn Progress,
-) -> Result<Option<Enough>> {
+) -> Result<Option<StopReason>> {
     let most = plan.stop.most_rounds();
     if let Some(made) = doer.folded().looks.iter().rev().find(|look| look.round == round) {
         // A run that had no budget or no hope left and is resumed gets the next interim analysis,
         // if one can follow.
         let end = made.end.filter(|end| end.is_final());
-        return Ok(end.or((round >= most).then_some(Enough::Rounds)));
+        return Ok(end.or((round >= most).then_some(StopReason::Rounds)));
     }
     let is_due = (plan.stop.rounds.is_none() && plan.looks.is_due(round)) || budget_used;
     // An interim analysis shows what is known after its round; once later ones are measured, that
@@ -205,7 +205,7 @@ mod tests {
             Sessions { folded, times, stop_after, budget, more: false, done: 0, ended, expected }
         }
 
-        fn go(&mut self, plan: &Plan) -> Option<Enough> {
+        fn go(&mut self, plan: &Plan) -> Option<StopReason> {
             self.done = 0;
             self.folded.run.get_or_insert_with(|| Run { plan: plan.clone(), ..Run::default() });
             measure(self, &mut Silent).expect("nothing can fail here")
@@ -403,7 +403,7 @@ mod tests {
             let plan = plan(names, *stop);
             let mut sessions = Sessions::new(times);
             let end = sessions.go(&plan);
-            if end.is_some_and(Enough::is_final) {
+            if end.is_some_and(StopReason::is_final) {
                 assert_eq!((sessions.go(&plan), sessions.done), (end, 0), "{wanted}");
                 let all = sessions.ended.len();
                 assert_eq!(
@@ -418,7 +418,7 @@ mod tests {
     fn a_session_that_is_to_go_on_does_so_beyond_a_decision_and_not_beyond_the_last_round() {
         let plan = plan("aAbc", FREE);
         let mut sessions = Sessions::new(CLOSE);
-        assert_eq!(sessions.go(&plan), Some(Enough::Decided));
+        assert_eq!(sessions.go(&plan), Some(StopReason::Decided));
         let decided = sessions.ended.len();
         (sessions.more, sessions.budget) = (true, 4);
         sessions.go(&plan);
@@ -434,7 +434,7 @@ mod tests {
     fn a_verdict_is_checked_on_other_processors_once() {
         let mut plan = plan("ab", Stop { rounds: Some(5), ..FREE });
         let mut sessions = Sessions::new(CLOSE);
-        assert_eq!(sessions.go(&plan), Some(Enough::Rounds));
+        assert_eq!(sessions.go(&plan), Some(StopReason::Rounds));
         assert!(at_other_speeds(&mut sessions, &mut Silent).expect("done") && sessions.done == 10);
         plan.other_speeds = true;
         if let Some(run) = &mut sessions.folded.run {
@@ -487,14 +487,14 @@ mod tests {
                     let end = sessions.go(&plan);
                     assert_sound(&plan, &sessions);
                     assert!(sessions.done > 0 && sessions.done < budget + names.len(), "{wanted} with {budget}");
-                    assert!(end != Some(Enough::Budget) || sessions.done >= budget, "{wanted} with {budget}");
-                    if end.is_none_or(Enough::is_final) {
+                    assert!(end != Some(StopReason::Budget) || sessions.done >= budget, "{wanted} with {budget}");
+                    if end.is_none_or(StopReason::is_final) {
                         break;
                     }
                 }
                 let (whole, found) =
                     (wanted.contains("nothing"), sessions.folded.looks.last().and_then(|look| look.end));
-                assert_eq!(found == Some(Enough::Nothing), whole, "{wanted} with {budget}");
+                assert_eq!(found == Some(StopReason::Nothing), whole, "{wanted} with {budget}");
             }
         }
     }
@@ -508,7 +508,7 @@ mod tests {
             assert_eq!(sessions.go(&plan), None);
             (sessions.stop_after, sessions.budget) = (usize::MAX, 0);
             for wanted in rounds {
-                assert_eq!(sessions.go(&plan), Some(Enough::Budget));
+                assert_eq!(sessions.go(&plan), Some(StopReason::Budget));
                 assert_eq!(sessions.folded.looks.last().map(|look| look.round), Some(wanted));
                 assert_sound(&plan, &sessions);
             }
@@ -521,7 +521,7 @@ mod tests {
         let plan = plan("aAbc", Stop { rounds: Some(5), ..FREE });
         let mut sessions = Sessions::new(CLOSE);
         sessions.folded.take(Record::Look(Look { round: 5, ..Look::default() }));
-        assert_eq!((sessions.go(&plan), sessions.done), (Some(Enough::Rounds), 20));
+        assert_eq!((sessions.go(&plan), sessions.done), (Some(StopReason::Rounds), 20));
     }
 
     /// A hole in round 3 is filled, and the budget ends the session with the next round that has no look.
@@ -534,7 +534,7 @@ mod tests {
         let (cell, target, work) = (hole.id, hole.target.name, hole.work.name);
         sessions.folded.take(Record::Begin(Begin { cell, round: 3, target, work, at: String::new() }));
         (sessions.stop_after, sessions.budget) = (usize::MAX, 1);
-        assert_eq!((sessions.go(&plan), sessions.done), (Some(Enough::Budget), 5));
+        assert_eq!((sessions.go(&plan), sessions.done), (Some(StopReason::Budget), 5));
         assert_eq!(sessions.folded.looks.iter().map(|look| look.round).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
     }
 }

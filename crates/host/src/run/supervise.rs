@@ -4,11 +4,11 @@ use super::guard::Guard;
 use super::live::LiveJournal;
 use super::progress::{Progress, Silent, tell};
 use crate::analysis::plain::plain;
-use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached};
+use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, Reached};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan};
-use pickfs_core::protocol::clock::Both;
+use pickfs_core::protocol::clock::ClockPair;
 use pickfs_core::protocol::{
     Answer, Bundle, CellsRun, Check, Checked, Erasure, Exit, Heard, INTERRUPTED, Job, Request, Say, Session,
 };
@@ -226,25 +226,25 @@ impl Supervisor {
         limit: Option<Duration>,
         stoppable: bool,
         progress: &mut dyn Progress,
-    ) -> Result<(Ended, Told)> {
+    ) -> Result<(Ended, SideMessages)> {
         let cell = if let Job::Cell(cell) | Job::WarmUp(cell) = &job { cell.id.clone() } else { String::new() };
         let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
                 Ok(Reached::Agent(contact)) => *contact,
-                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), Told::default())),
-                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, Told::default())),
-                Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), Told::default())),
+                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), SideMessages::default())),
+                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, SideMessages::default())),
+                Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), SideMessages::default())),
             };
             let at_once = matches!(&job, Job::Undo { .. });
             let mut attended = Attended { counts, at_once, ..Attended::start(contact, &cell, limit, stoppable)? };
             let listened = attended.listen(self, progress);
-            let Attended { session, lasts, ended, over, mut told, .. } = attended;
-            let exit = session.end((lasts.goes() || over).then_some(ENDING))?;
+            let Attended { session, lifetime, ended, over, mut told, .. } = attended;
+            let exit = session.end((lifetime.is_disposable() || over).then_some(ENDING))?;
             told.words = exit.errors.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
             listened?;
-            let why = match ended.unwrap_or_else(|| judge(&exit, lasts, over)) {
+            let why = match ended.unwrap_or_else(|| judge(&exit, lifetime, over)) {
                 Ended::Dead(why) => why,
                 Ended::Well => return self.note_kills(&cell, counts, &kills).map(|()| (Ended::Well, told)),
                 ended => return Ok((ended, told)),
@@ -316,13 +316,13 @@ fn ask(machine: &mut dyn Machine, questions: Vec<Check>) -> Result<Vec<Checked>>
 
 /// How far a machine has come, and since when.
 #[derive(Clone, Copy, Debug)]
-enum Stretch {
+enum BootState {
     Started(Instant),
     Spoken(Instant),
     Begun(Instant),
 }
 
-impl Stretch {
+impl BootState {
     /// Why the machine is to be ended, if it has been there for too long. `all` is since its start. Time in which it
     /// `starved` of processors is not held against one that boots.
     fn overdue(
@@ -340,12 +340,12 @@ impl Stretch {
             late.then(|| format!("{what} within {}; killed", shown(patience)))
         };
         match (self, patience.first_word, patience.ready) {
-            (Stretch::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
-            (Stretch::Spoken(at), _, Some(patience)) => late(at, patience, "the agent did not begin its cell"),
+            (BootState::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
+            (BootState::Spoken(at), _, Some(patience)) => late(at, patience, "the agent did not begin its cell"),
             (stretch, first, ready) => {
                 let limit = limit?;
                 let taken = match stretch {
-                    Stretch::Begun(at) if first.is_some() || ready.is_some() => now.duration_since(at),
+                    BootState::Begun(at) if first.is_some() || ready.is_some() => now.duration_since(at),
                     _ => all,
                 };
                 let why = || format!("the time limit of {} passed and the agent did not answer; killed", shown(limit));
@@ -359,18 +359,18 @@ impl Stretch {
 struct Attended<'c> {
     session: Session,
     patience: Patience,
-    lasts: Lasts,
+    lifetime: Lifetime,
     /// Empty for another job.
     cell: &'c str,
     limit: Option<Duration>,
     stoppable: bool,
     /// A request to stop ends it, and is not handed on.
     at_once: bool,
-    stretch: Stretch,
+    stretch: BootState,
     /// How long the machine had waited for processors when that began.
     starved: Duration,
     /// When the cell began, by both clocks.
-    begun: Option<Both>,
+    begun: Option<ClockPair>,
     asked_to_stop: bool,
     /// Why we ended it.
     ended: Option<Ended>,
@@ -378,12 +378,12 @@ struct Attended<'c> {
     over: bool,
     /// The journal gets all that is said, and not its steps alone.
     counts: bool,
-    told: Told,
+    told: SideMessages,
 }
 
 /// What an agent says that is for no journal.
 #[derive(Default)]
-struct Told {
+struct SideMessages {
     bundle: Option<Bundle>,
     /// Ends of cells that are only tried.
     ends: Vec<End>,
@@ -396,19 +396,19 @@ impl<'c> Attended<'c> {
         Ok(Attended {
             session: Session::start(contact.connection, &contact.request)?,
             patience: contact.patience,
-            lasts: contact.lasts,
+            lifetime: contact.lifetime,
             cell,
             limit,
             stoppable,
             at_once: false,
-            stretch: Stretch::Started(Instant::now()),
+            stretch: BootState::Started(Instant::now()),
             starved: Duration::ZERO,
             begun: None,
             asked_to_stop: false,
             ended: None,
             over: false,
             counts: true,
-            told: Told::default(),
+            told: SideMessages::default(),
         })
     }
 
@@ -429,7 +429,7 @@ impl<'c> Attended<'c> {
                 Ok(_) => {}
                 Err(error) => self.kill(Ended::Dead(format!("{error:#}"))),
             }
-            if self.over && self.lasts.goes() {
+            if self.over && self.lifetime.is_disposable() {
                 // Not asked first: nothing on it is needed any more.
                 self.session.kill();
                 return deaf;
@@ -443,7 +443,7 @@ impl<'c> Attended<'c> {
             return;
         }
         let stops = if self.stoppable { stop_requests() } else { 0 };
-        if stops > 1 || (stops == 1 && (self.lasts.goes() || self.at_once)) {
+        if stops > 1 || (stops == 1 && (self.lifetime.is_disposable() || self.at_once)) {
             return self.kill(Ended::Stopped);
         }
         if stops == 1 && !self.asked_to_stop {
@@ -469,8 +469,8 @@ impl<'c> Attended<'c> {
 
     /// An error when the journal cannot be written.
     fn hear(&mut self, line: &str, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
-        if let Stretch::Started(_) = self.stretch {
-            self.stretch = Stretch::Spoken(Instant::now());
+        if let BootState::Started(_) = self.stretch {
+            self.stretch = BootState::Spoken(Instant::now());
             self.starved = self.waited_for_processor();
         }
         let mut said: Say = match serde_json::from_str(line) {
@@ -512,7 +512,7 @@ impl<'c> Attended<'c> {
     }
 
     fn take(&mut self, mut record: Record, supervisor: &mut Supervisor) -> Result<()> {
-        if self.lasts.goes() && record.cell() != Some(self.cell) {
+        if self.lifetime.is_disposable() && record.cell() != Some(self.cell) {
             // What was done to the machine goes with it.
             return Ok(());
         }
@@ -522,13 +522,13 @@ impl<'c> Attended<'c> {
         }
         match &mut record {
             Record::Begin(begin) => {
-                self.stretch = Stretch::Begun(Instant::now());
-                self.begun = Both::now(&begin.at);
+                self.stretch = BootState::Begun(Instant::now());
+                self.begun = ClockPair::now(&begin.at);
             }
             Record::End(end) if end.cell == self.cell => {
                 self.over = true;
-                let drift = || self.begun?.drift(Both::now(&end.at)?);
-                if let (Lasts::Job, Outcome::Done, Some(why)) = (self.lasts, &end.outcome, drift()) {
+                let drift = || self.begun?.drift(ClockPair::now(&end.at)?);
+                if let (Lifetime::PerJob, Outcome::Done, Some(why)) = (self.lifetime, &end.outcome, drift()) {
                     end.outcome = Outcome::Failed(why);
                 }
             }
@@ -549,12 +549,14 @@ fn show(record: &Record, progress: &mut dyn Progress) {
 }
 
 /// How an agent ended that we did not end.
-fn judge(exit: &Exit, lasts: Lasts, over: bool) -> Ended {
+fn judge(exit: &Exit, lifetime: Lifetime, over: bool) -> Ended {
     let words = exit.errors.trim();
     let dead = |why: String| Ended::Dead(format!("{why} {words}").trim_end().to_string());
-    match (exit.status, lasts) {
-        (_, Lasts::Job | Lasts::Simulation) if over => Ended::Well,
-        (_, Lasts::Job | Lasts::Simulation) => Ended::Dead("the machine ended before its cell did".into()),
+    match (exit.status, lifetime) {
+        (_, Lifetime::PerJob | Lifetime::PerJobVirtualClock) if over => Ended::Well,
+        (_, Lifetime::PerJob | Lifetime::PerJobVirtualClock) => {
+            Ended::Dead("the machine ended before its cell did".into())
+        }
         (None, _) => Ended::Dead("the agent did not end; killed".into()),
         (Some(status), _) => match (status.code(), status.signal()) {
             (Some(0), _) => Ended::Well,
@@ -576,9 +578,9 @@ mod tests {
         let seconds = Duration::from_secs;
         let patience = Patience { first_word: Some(seconds(180)), ready: Some(seconds(170)), grace: seconds(30) };
         let rows = [
-            (Stretch::Started(then), seconds(180), "did not boot within"),
-            (Stretch::Spoken(then), seconds(170), "did not begin its cell within"),
-            (Stretch::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
+            (BootState::Started(then), seconds(180), "did not boot within"),
+            (BootState::Spoken(then), seconds(170), "did not begin its cell within"),
+            (BootState::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
         ];
         for (stretch, length, says) in rows {
             let overdue = |now, starved| stretch.overdue(now, patience, Some(limit), seconds(10_000), || starved);
@@ -586,13 +588,13 @@ mod tests {
             let late = then + length + Duration::from_millis(50);
             let why = overdue(late, Duration::ZERO).unwrap();
             assert!(why.contains(says), "{why}");
-            let boots = !matches!(stretch, Stretch::Begun(_));
+            let boots = !matches!(stretch, BootState::Begun(_));
             assert_eq!(overdue(late, Duration::from_millis(50)).is_none(), boots, "a cell has its limit in any case");
             assert!(overdue(late + length, length - Duration::from_millis(50)).is_some());
         }
         let none = || Duration::ZERO;
-        let here = |all| Stretch::Spoken(then).overdue(then, Patience::default(), Some(limit), all, none);
+        let here = |all| BootState::Spoken(then).overdue(then, Patience::default(), Some(limit), all, none);
         assert!(here(seconds(70)).is_none() && here(seconds(71)).is_some());
-        assert_eq!(Stretch::Begun(then).overdue(then, Patience::default(), None, seconds(10_000), none), None);
+        assert_eq!(BootState::Begun(then).overdue(then, Patience::default(), None, seconds(10_000), none), None);
     }
 }

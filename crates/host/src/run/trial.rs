@@ -57,13 +57,13 @@ fn is_known(folded: &Folded, target: &str) -> bool {
 /// One for each work.
 fn cells_of(plan: &Plan, target: &Target) -> Vec<Cell> {
     let own = order(plan, 1).into_iter().filter(|cell| cell.target.name == target.name);
-    let mut cells: Vec<Cell> = own.map(of_no_round).collect();
+    let mut cells: Vec<Cell> = own.map(as_warm_up).collect();
     cells.sort_by_key(|cell| plan.works.iter().position(|work| work.name == cell.work.name));
     cells
 }
 
 /// With an id of its own: no cell of a round may be taken for it.
-fn of_no_round(cell: Cell) -> Cell {
+fn as_warm_up(cell: Cell) -> Cell {
     let cell = Cell { round: 0, ..cell };
     Cell { id: cell_id(&cell), ..cell }
 }
@@ -129,7 +129,7 @@ fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress
     let target = Target { age: None, fill: None, ..cell.target.clone() };
     let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
     progress.say(&format!("warming up: a cell of {} that does not count", target.name));
-    let ended = supervisor.one(&of_no_round(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
+    let ended = supervisor.one(&as_warm_up(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
     Ok(ended != Ended::Stopped)

@@ -114,7 +114,7 @@ fn judged(file: &File, path: &Path, trust: Trust) -> Result<Folded> {
 }
 
 /// The run of a journal that we may act on: it is of a form that we know, and its name is one that we give.
-pub(crate) fn understood(folded: &Folded) -> Result<Run> {
+pub(crate) fn supported_run(folded: &Folded) -> Result<Run> {
     let run = folded.run.clone().context("the journal has no run record")?;
     if run.schema > SCHEMA {
         bail!("the journal is of schema {}, this pickfs knows {SCHEMA}; take a newer pickfs", run.schema);
@@ -133,9 +133,9 @@ pub(crate) fn understood(folded: &Folded) -> Result<Run> {
 
 /// One whose plan can be done, too.
 pub(crate) fn sound(folded: &Folded, path: &Path) -> Result<Run> {
-    let run = understood(folded)?;
-    if let Some(absurdity) = run.plan.absurdity() {
-        bail!("the plan in {} has {absurdity}, which no plan can have; begin a new run", path.display());
+    let run = supported_run(folded)?;
+    if let Some(out_of_range) = run.plan.out_of_range() {
+        bail!("the plan in {} has {out_of_range}, which no plan can have; begin a new run", path.display());
     }
     Ok(run)
 }

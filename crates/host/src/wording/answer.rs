@@ -2,7 +2,7 @@
 
 use super::text::counted;
 use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, Warning, WorkReport};
-use pickfs_core::journal::Enough;
+use pickfs_core::journal::StopReason;
 use pickfs_stats::{Estimate, Finding};
 use pickfs_system::units::{show_bytes, show_duration};
 
@@ -219,7 +219,7 @@ impl Model {
     pub(crate) fn next_step(&self) -> Option<String> {
         let Some(Ending::Ended { end, needed_ns, .. }) = &self.history.ending else { return None };
         // A run that has had all its rounds has no more.
-        if *end != Enough::Budget || self.journal.is_empty() {
+        if *end != StopReason::Budget || self.journal.is_empty() {
             return None;
         }
         let time = needed_ns.map_or("30min".to_string(), whole_minutes);

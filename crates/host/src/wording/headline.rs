@@ -241,7 +241,7 @@ fn bound(race: &Race, context: &Context) -> String {
         true => format!("the {} (95 %)", terms.best),
         false => at_most(race.bound(), terms),
     };
-    let typical = if race.dearer[race.pick].is_some() { "in a typical round " } else { "" };
+    let typical = if race.higher_total[race.pick].is_some() { "in a typical round " } else { "" };
     let among = match is_early {
         _ if race.is_refused() => ", as each round resembles the one before",
         true => ", of those with enough rounds",
@@ -261,7 +261,7 @@ fn is_early(race: &Race, context: &Context) -> bool {
 /// All others are called slower: of one of several equals it is not enough that no other is faster.
 fn is_fastest(race: &Race) -> bool {
     let others = [&race.may_be_as_good, &race.left_early, &race.too_few];
-    others.iter().all(|group| group.is_empty()) && race.dearer[race.pick].is_none()
+    others.iter().all(|group| group.is_empty()) && race.higher_total[race.pick].is_none()
 }
 
 /// "Not ranked: zfs.": the notes say why.
@@ -275,7 +275,7 @@ fn not_ranked(context: &Context) -> String {
 /// rounds together disagree, or may.
 fn in_all(race: &Race, context: &Context) -> String {
     let name = |at: usize| &context.targets[at].name;
-    let sentence = |found: &Dearer| {
+    let sentence = |found: &HigherTotal| {
         let range = found.sums.interval.map(|(low, high)| format!(" ({} to {})", signed(low), signed_percent(high)));
         let takes = match (found.is_shown, found.sums.most()) {
             (true, _) => format!("takes {} more time", super::text::percent(found.sums.ratio - 1.0)),
@@ -290,7 +290,7 @@ fn in_all(race: &Race, context: &Context) -> String {
             name(found.than),
         )
     };
-    race.dearer[race.pick].iter().map(sentence).collect()
+    race.higher_total[race.pick].iter().map(sentence).collect()
 }
 
 /// What a bound can be at most, to say more than that it is wide: twice the time.

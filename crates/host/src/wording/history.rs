@@ -3,7 +3,7 @@
 use super::answer::OF_TIMES;
 use super::text::{about, counted, percent, plain};
 use crate::analysis::{Ending, History, Model, RepeatsAdvice};
-use pickfs_core::journal::{Enough, LeaveReason, Look};
+use pickfs_core::journal::{LeaveReason, Look, StopReason};
 use pickfs_system::units::show_duration;
 
 impl Model {
@@ -34,13 +34,13 @@ fn ending(ending: &Ending) -> String {
 }
 
 /// Why a run has enough rounds.
-pub(crate) fn reason(end: Enough) -> &'static str {
+pub(crate) fn reason(end: StopReason) -> &'static str {
     match end {
-        Enough::Decided => "decided",
-        Enough::Precise => "as precise as was asked for",
-        Enough::Rounds => "that was the last round",
-        Enough::Budget => "the budget is used up",
-        Enough::Nothing => "there is nothing left to compare",
+        StopReason::Decided => "decided",
+        StopReason::Precise => "as precise as was asked for",
+        StopReason::Rounds => "that was the last round",
+        StopReason::Budget => "the budget is used up",
+        StopReason::Nothing => "there is nothing left to compare",
     }
 }
 

@@ -2,7 +2,7 @@
 //! is always against the whole of the reference.
 
 pub use crate::analysis::plain::plain;
-pub(crate) use crate::analysis::plain::{steers, tame};
+pub(crate) use crate::analysis::plain::{sanitize_json, steers};
 use pickfs_stats::Estimate;
 use textwrap::core::display_width;
 

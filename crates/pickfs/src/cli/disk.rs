@@ -4,7 +4,7 @@ mod profile;
 
 use super::{Exit, Outcome, Verb};
 use anyhow::{Context, Result};
-use pickfs_disks::{Disk, Gives};
+use pickfs_disks::{Disk, ModelSpeeds};
 use pickfs_host::executor::sim;
 use pickfs_system::units::{show_bytes, show_duration};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Subcommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum Subcommand {
     /// Show a model's parameters with their sources, and the speeds that it gives
     #[command(
         after_help = "Examples:\n  pickfs disk show hdd-7200    a model that `pickfs list disks` names\n  pickfs disk show my.toml     one of your own"
@@ -49,9 +49,9 @@ impl Verb for Arguments {
     ];
     fn run(&self) -> Outcome {
         let name = match &self.what {
-            What::Show { name } => name,
-            What::Driver { folder } => return write_driver(folder),
-            What::Profile(arguments) => return arguments.run(),
+            Subcommand::Show { name } => name,
+            Subcommand::Driver { folder } => return write_driver(folder),
+            Subcommand::Profile(arguments) => return arguments.run(),
         };
         let disk = named(name)?;
         println!("{name}: {}\n", disk.described());
@@ -60,7 +60,7 @@ impl Verb for Arguments {
         }
         parameters(&disk)?.iter().for_each(|line| println!("{line}"));
         println!("\nOn a virtual clock, without an operating system, this gives:\n");
-        figures(&pickfs_disks::gives(&disk)?).iter().for_each(|(what, value)| println!("  {what:<42} {value}"));
+        figures(&pickfs_disks::speeds_of(&disk)?).iter().for_each(|(what, value)| println!("  {what:<42} {value}"));
         Ok(0)
     }
 }
@@ -99,30 +99,30 @@ fn parameters(disk: &Disk) -> Result<Vec<String>> {
 }
 
 /// What was measured, and its value with a unit.
-fn figures(gives: &Gives) -> Vec<(String, String)> {
+fn figures(speeds: &ModelSpeeds) -> Vec<(String, String)> {
     let rate = |bytes: f64| format!("{}/s", show_bytes(bytes));
     let mut rows = Vec::new();
     let mut row = |what: &str, value: String| rows.push((what.to_string(), value));
-    for (place, bytes) in ["beginning", "middle", "end"].iter().zip(gives.sequential_reads) {
+    for (place, bytes) in ["beginning", "middle", "end"].iter().zip(speeds.sequential_reads) {
         row(&format!("sequential read, 1 MiB, at the {place}"), rate(bytes));
     }
-    row("sequential write, 1 MiB, queue depth 8", rate(gives.sequential_writes));
+    row("sequential write, 1 MiB, queue depth 8", rate(speeds.sequential_writes));
     let looped = |found: pickfs_disks::Loop| {
         let (mean, p99) = (show_duration(found.mean_ns), show_duration(found.p99_ns));
         format!("{:.0} IOPS, {mean} on average, 99th percentile {p99}", found.requests_a_second)
     };
-    row("random read, 4 KiB, queue depth 1", looped(gives.random_reads[0]));
-    row("random read, 4 KiB, queue depth 32", looped(gives.random_reads[1]));
-    row("random write, 4 KiB, queue depth 1, cached", looped(gives.random_write));
-    for (writes, ns) in gives.flushes {
+    row("random read, 4 KiB, queue depth 1", looped(speeds.random_reads[0]));
+    row("random read, 4 KiB, queue depth 32", looped(speeds.random_reads[1]));
+    row("random write, 4 KiB, queue depth 1, cached", looped(speeds.random_write));
+    for (writes, ns) in speeds.flushes {
         row(&format!("flush after {writes} random writes of 4 KiB"), show_duration(ns));
     }
-    for used in &gives.used {
+    for used in &speeds.used {
         let (full, amplification) = (used.filled * 100.0, used.write_amplification);
         let value = format!("{:.0} IOPS, write amplification {amplification:.2}", used.requests_a_second);
         row(&format!("random write for long, used, {full:.0} % full"), value);
     }
-    gives.average_seek_ns.iter().for_each(|ns| row("average seek", show_duration(*ns)));
+    speeds.average_seek_ns.iter().for_each(|ns| row("average seek", show_duration(*ns)));
     rows
 }
 
@@ -135,7 +135,7 @@ mod tests {
         for entry in pickfs_disks::ALL {
             let disk = named(entry.name).expect(entry.name);
             assert_eq!(parameters(&disk).expect(entry.name).len(), disk.parameters.len());
-            let rows = figures(&pickfs_disks::gives(&disk).expect(entry.name));
+            let rows = figures(&pickfs_disks::speeds_of(&disk).expect(entry.name));
             assert!(rows.len() >= 11 && rows.iter().all(|(_, value)| !value.contains("NaN")), "{rows:?}");
         }
         assert!(named("floppy").unwrap_err().to_string().contains("`pickfs list disks`"));

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Subcommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum Subcommand {
     /// Say that it is there
     Hello,
     /// Begin the run of an order on standard input
@@ -41,13 +41,13 @@ enum What {
 impl Verb for Arguments {
     fn run(&self) -> Outcome {
         match &self.what {
-            What::Hello => fleet::hello(),
-            What::Start { name } => fleet::start(name)?,
-            What::Keep { name, words } => fleet::keep(name, words)?,
-            What::Follow { name, journal, messages } => fleet::follow(name, *journal, *messages)?,
-            What::Stop { name, time } => fleet::stop(name, *time)?,
-            What::Take { store, sha256 } => fleet::answer(&take(store, sha256))?,
-            What::Part { plan, cell, journal } => return part(plan, cell, journal),
+            Subcommand::Hello => fleet::hello(),
+            Subcommand::Start { name } => fleet::start(name)?,
+            Subcommand::Keep { name, words } => fleet::keep(name, words)?,
+            Subcommand::Follow { name, journal, messages } => fleet::follow(name, *journal, *messages)?,
+            Subcommand::Stop { name, time } => fleet::stop(name, *time)?,
+            Subcommand::Take { store, sha256 } => fleet::answer(&take(store, sha256))?,
+            Subcommand::Part { plan, cell, journal } => return part(plan, cell, journal),
         }
         Ok(0)
     }

@@ -8,7 +8,7 @@ use pickfs_host::analysis as decide;
 use pickfs_host::run::{self, Forecast};
 use pickfs_host::wording::history::repeats as repeats_in_words;
 use pickfs_host::wording::text::percent_up;
-use pickfs_stats::{BOUGHT, BOUGHT_AFTER};
+use pickfs_stats::{USUAL_BOUNDS, USUAL_BOUNDS_AFTER};
 use pickfs_system::units::{show_duration, show_share};
 use std::fmt::Write;
 use std::path::Path;
@@ -79,8 +79,9 @@ const USUAL: f64 = 0.05;
 
 /// The forecast for a plan with this number of targets.
 pub(crate) fn without_pilot(targets: usize) -> String {
-    let (_, by_rounds) = BOUGHT.iter().find(|(most, _)| targets <= *most).unwrap_or(&BOUGHT[BOUGHT.len() - 1]);
-    let shown = BOUGHT_AFTER.iter().zip(by_rounds);
+    let (_, by_rounds) =
+        USUAL_BOUNDS.iter().find(|(most, _)| targets <= *most).unwrap_or(&USUAL_BOUNDS[USUAL_BOUNDS.len() - 1]);
+    let shown = USUAL_BOUNDS_AFTER.iter().zip(by_rounds);
     let shown: Vec<String> = shown
         .map(|(rounds, bound)| format!("{} after {rounds} rounds", show_share((bound * USUAL).exp_m1())))
         .collect();
@@ -115,7 +116,7 @@ mod tests {
             lacks_copy: false,
             unknown: Vec::new(),
             buys: [(8, 0.042), (4, 3.8641)]
-                .map(|(rounds, at_most)| pickfs_host::run::Bought { rounds, ns: minutes(5), at_most })
+                .map(|(rounds, at_most)| pickfs_host::run::BoundAfter { rounds, ns: minutes(5), at_most })
                 .to_vec(),
         };
         let told = |rounds, budget_ns, cut| {

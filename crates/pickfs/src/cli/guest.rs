@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Subcommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum Subcommand {
     /// Show the guests that are kept: release, kernel, size, packages
     #[command(
         after_help = "Examples:\n  pickfs guest list --packages    each guest with its packages and their versions"
@@ -71,10 +71,10 @@ impl Verb for Arguments {
     ];
     fn run(&self) -> Outcome {
         match &self.what {
-            What::List { packages } => list(*packages),
-            What::Build { of, packages } => build(of, packages),
-            What::Inside { root, words } => match guest::enter(root, words)? {},
-            What::Remove { names, all } => remove(names, *all),
+            Subcommand::List { packages } => list(*packages),
+            Subcommand::Build { of, packages } => build(of, packages),
+            Subcommand::Inside { root, words } => match guest::enter(root, words)? {},
+            Subcommand::Remove { names, all } => remove(names, *all),
         }
     }
 }

@@ -27,7 +27,7 @@ const TOPICS: &[Topic] = &[
     Topic { name: "exit-codes", about: "what the exit codes mean", text: include_str!("help/exit-codes.txt") },
     Topic {
         name: "journals",
-        about: "where results are kept, and how a run is taken up",
+        about: "where results are kept, and how a run is resumed",
         text: include_str!("help/journals.txt"),
     },
     Topic { name: "keys", about: "every key of a plan", text: include_str!("help/keys.txt") },

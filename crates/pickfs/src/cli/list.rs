@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub(crate) struct Arguments {
     /// What to list
     #[arg(value_enum)]
-    what: Option<What>,
+    what: Option<Listing>,
     /// Only the one of that name, such as `pickfs list workloads tree`
     name: Option<String>,
     /// As JSON, for programs
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+enum Listing {
     Fs,
     Features,
     Backings,
@@ -43,7 +43,7 @@ enum What {
     Traces,
 }
 
-impl What {
+impl Listing {
     /// As it is typed.
     fn word(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
@@ -60,7 +60,7 @@ impl What {
 
 /// Names of all that can be listed.
 pub(crate) fn names() -> Vec<String> {
-    let all = What::value_variants().iter().flat_map(|what| entries(*what));
+    let all = Listing::value_variants().iter().flat_map(|what| entries(*what));
     all.filter_map(|one| one["name"].as_str().map(String::from)).collect()
 }
 
@@ -74,13 +74,13 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let named = |name: &str| self.name.as_deref().is_none_or(|only| only == name);
         if self.json {
-            let whats = What::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what));
+            let whats = Listing::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what));
             let all: Vec<Value> =
                 whats.flat_map(|what| entries(*what)).filter(|one| one["name"].as_str().is_some_and(named)).collect();
             println!("{}", serde_json::to_string_pretty(&all)?);
             return Ok(0);
         }
-        for what in What::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
+        for what in Listing::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
             if self.what.is_none() {
                 println!("{}:", what.word());
             }
@@ -93,7 +93,7 @@ impl Verb for Arguments {
 }
 
 /// Each entry for programs: what it is, its settings, and what this machine lacks for it.
-fn entries(what: What) -> Vec<Value> {
+fn entries(what: Listing) -> Vec<Value> {
     let kind = what.word();
     let setting = |of: &Setting| json!({ "name": of.name, "about": of.about, "default": of.default });
     let entry = |name: &str, about: &str, settings: &[Setting], needs: &[Need]| {
@@ -121,20 +121,22 @@ fn entries(what: What) -> Vec<Value> {
         found
     };
     match what {
-        What::Fs => fs::ALL.iter().map(|one| filesystem(one)).collect(),
-        What::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
-        What::Backings => backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
-        What::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
-        What::Workloads => workload::for_users().map(workload).collect(),
-        What::Profiles => builtin::ALL.iter().map(|one| plain(one.name, &one.profile().about)).collect(),
-        What::Probes => probe::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
-        What::Executors => {
+        Listing::Fs => fs::ALL.iter().map(|one| filesystem(one)).collect(),
+        Listing::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
+        Listing::Backings => {
+            backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect()
+        }
+        Listing::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
+        Listing::Workloads => workload::for_users().map(workload).collect(),
+        Listing::Profiles => builtin::ALL.iter().map(|one| plain(one.name, &one.profile().about)).collect(),
+        Listing::Probes => probe::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
+        Listing::Executors => {
             executor::ALL.iter().map(|one| entry(one.name(), one.about(), one.settings(), &one.needs())).collect()
         }
-        What::Disks => pickfs_disks::ALL.iter().map(|one| plain(one.name, &one.disk().described())).collect(),
-        What::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
-        What::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
-        What::Traces => shipped::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
+        Listing::Disks => pickfs_disks::ALL.iter().map(|one| plain(one.name, &one.disk().described())).collect(),
+        Listing::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
+        Listing::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
+        Listing::Traces => shipped::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
     }
 }
 
@@ -144,45 +146,45 @@ pub(crate) fn that_mention(word: &str) -> Vec<[String; 2]> {
         let parts = ["name", "about", "variants", "about_variants", "features"].map(|part| entry[part].to_string());
         parts.concat().to_lowercase()
     };
-    let row = |what: What, entry: &Value| {
+    let row = |what: Listing, entry: &Value| {
         let text = |part: &str| entry[part].as_str().unwrap_or_default().to_string();
         [format!("pickfs list {} {}", what.word(), text("name")), text("about")]
     };
-    let of = |what: &What| {
+    let of = |what: &Listing| {
         let found = entries(*what).into_iter().filter(|entry| texts(entry).contains(word));
         found.map(|entry| row(*what, &entry)).collect::<Vec<_>>()
     };
-    What::value_variants().iter().flat_map(of).collect()
+    Listing::value_variants().iter().flat_map(of).collect()
 }
 
 /// How many of them have a wanted name.
-fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
+fn list(what: Listing, named: &dyn Fn(&str) -> bool) -> usize {
     fn each<T>(all: impl Iterator<Item = T>, named: impl Fn(&T) -> bool, show: impl Fn(T)) -> usize {
         all.filter(named).map(show).count()
     }
     match what {
-        What::Fs => each(fs::ALL.iter(), |fs| named(fs.name), |fs| filesystem(fs)),
-        What::Features => each(FEATURES.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
-        What::Backings => {
+        Listing::Fs => each(fs::ALL.iter(), |fs| named(fs.name), |fs| filesystem(fs)),
+        Listing::Features => each(FEATURES.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
+        Listing::Backings => {
             each(backing::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
         }
-        What::Layers => {
+        Listing::Layers => {
             each(layer::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
         }
-        What::Workloads => each(workload::for_users(), |one| named(one.name()), one_workload),
-        What::Profiles => each(builtin::ALL.iter(), |one| named(one.name), profile),
-        What::Probes => each(probe::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
-        What::Executors => each(
+        Listing::Workloads => each(workload::for_users(), |one| named(one.name()), one_workload),
+        Listing::Profiles => each(builtin::ALL.iter(), |one| named(one.name), profile),
+        Listing::Probes => each(probe::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
+        Listing::Executors => each(
             executor::ALL.iter(),
             |one| named(one.name()),
             |one| plugin(one.name(), one.about(), one.settings(), &one.needs()),
         ),
-        What::Disks => {
+        Listing::Disks => {
             each(pickfs_disks::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, &one.disk().described()))
         }
-        What::Formats => each(render::ALL.iter(), |one| named(one.name), format),
-        What::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
-        What::Traces => each(shipped::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
+        Listing::Formats => each(render::ALL.iter(), |one| named(one.name), format),
+        Listing::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
+        Listing::Traces => each(shipped::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
     }
 }
 

@@ -8,7 +8,7 @@ use pickfs_core::plan::{Cell, Plan};
 use pickfs_host::fleet::{
     self, BROUGHT, Begin, Brought, Errand, JOURNAL, MOST_ELEMENTS, NODE, PLAN, Slurm, State, What, place_of_cell,
 };
-use pickfs_host::run::{Part, Parts, tell};
+use pickfs_host::run::{CellJobs, Part, tell};
 use pickfs_system::process::stop_requests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -185,7 +185,7 @@ impl Elements {
     }
 }
 
-impl Parts for Elements {
+impl CellJobs for Elements {
     fn expect(&mut self, cells: &[Cell]) -> Result<()> {
         let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
         loop {

@@ -114,7 +114,7 @@ fn would_store(prediction: &Prediction, way: &Predicted) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rules::WAYS;
+    use rules::STORAGE_OPTIONS;
 
     fn estimate(bytes: f64) -> Estimate {
         Estimate { bytes, half_width: 0.01 * bytes }
@@ -127,7 +127,7 @@ mod tests {
         let stored: Vec<f64> = stored.into_iter().chain(others).collect();
         const MIB: f64 = 1024.0 * 1024.0;
         let way = |index: usize| Predicted {
-            way: WAYS[index],
+            way: STORAGE_OPTIONS[index],
             stored: estimate(stored[index] * MIB),
             plain: estimate(1000.0 * MIB),
         };
@@ -135,7 +135,7 @@ mod tests {
             files: 7,
             apparent: 1000 << 20,
             data: Estimate { bytes: 1000.0 * MIB, half_width: 0.0 },
-            ways: (0..WAYS.len()).map(way).collect(),
+            ways: (0..STORAGE_OPTIONS.len()).map(way).collect(),
             speeds: [500e6, 60e6, 400e6, 200e6, 600e6, 30e6, 20e6, 300e6, 250e6, 300e6, 250e6].map(Some),
             files_read: 7,
             bytes_read: 1 << 20,

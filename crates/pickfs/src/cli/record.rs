@@ -10,7 +10,7 @@ use pickfs_system::need;
 use pickfs_system::process::{own_program, stop_on_signals, stop_requests};
 use pickfs_system::units::{parse_duration, show_bytes, show_duration, show_share};
 use pickfs_trace::Trace;
-use pickfs_trace::record::{self, Order, Recorded};
+use pickfs_trace::record::{self, RecordOptions, Recorded};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -84,14 +84,14 @@ impl Verb for Arguments {
             return self.attach(pid, &under, &output);
         }
         self.refuse_unknown_program()?;
-        let order = Order {
+        let options = RecordOptions {
             starter: starter(),
             start_cost: own(&["--start-cost"]),
             words: &self.command,
             under: &under,
             every_call_stops: self.no_preload,
         };
-        let Recorded { trace, exit } = record::record(order)?;
+        let Recorded { trace, exit } = record::record(options)?;
         std::fs::write(&output, &trace).with_context(|| format!("cannot write {}", output.display()))?;
         summary(&pickfs_trace::read(&trace)?, trace.len(), &output, &under).iter().for_each(|line| tell(line));
         Ok(exit.code().unwrap_or_else(|| 128 + exit.signal().unwrap_or(0)) as u8)

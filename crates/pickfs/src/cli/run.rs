@@ -8,12 +8,12 @@ use super::{
     plan_source, there,
 };
 use anyhow::Result;
-use pickfs_core::journal::{Enough, Folded, fold_file};
+use pickfs_core::journal::{Folded, StopReason, fold_file};
 use pickfs_core::plan::{Plan, PlanArgs, fixed_flag_names, flag_names};
 use pickfs_core::protocol::Erasure;
 use pickfs_host::executor;
 use pickfs_host::fleet::Slurm;
-use pickfs_host::run::{self, Aims, Finish, Lines, Progress, Trust, tell};
+use pickfs_host::run::{self, Finish, Lines, Progress, StopChange, Trust, tell};
 use pickfs_system::units::parse_duration;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -101,14 +101,14 @@ impl Verb for Arguments {
         let mut progress = self.progress.progress();
         let progress = progress.as_mut();
         if let Some(journal) = &self.resume {
-            let (trust, aims) = (self.trust(), self.aims()?);
+            let (trust, stop_change) = (self.trust(), self.stop_change()?);
             return match self.agreed_again(there(journal)?)? {
                 Some(agreed) => {
                     run::count_stop_requests()?;
-                    let resumed = run::resume(journal, &agreed, trust, aims, executor::ALL, progress);
-                    self.told(
+                    let resumed = run::resume(journal, &agreed, trust, stop_change, executor::ALL, progress);
+                    self.report_end(
                         journal,
-                        resumed.map_err(|error| match error.downcast::<run::WrongAim>() {
+                        resumed.map_err(|error| match error.downcast::<run::UnfitStop>() {
                             Ok(wrong) => Exit::usage(wrong.to_string()),
                             Err(error) => error,
                         })?,
@@ -201,7 +201,7 @@ impl Arguments {
         run::count_stop_requests()?;
         let finish = run::begin(plan, &agreed, executor::ALL, journal, progress);
         made_folder.into_iter().for_each(give_back);
-        self.told(journal, finish?)
+        self.report_end(journal, finish?)
     }
 
     /// What is asked of other machines; they check all but what cannot be said of them.
@@ -273,8 +273,8 @@ impl Arguments {
         let (finish, cells) = if self.resume.is_some() {
             let (trust, plan) = (self.trust(), run::plan(journal, self.trust())?);
             let mut cells = on_slurm::Elements::new(slurm, journal, &plan, local)?;
-            let aims = self.aims()?;
-            (run::resume_parts(journal, trust, aims, executor::ALL, &mut cells, progress.as_mut())?, cells)
+            let stop_change = self.stop_change()?;
+            (run::resume_parts(journal, trust, stop_change, executor::ALL, &mut cells, progress.as_mut())?, cells)
         } else {
             on_slurm::refuse_old(journal)?;
             let plan = plan_source::read(&self.plan)?;
@@ -284,10 +284,10 @@ impl Arguments {
         if finish != Finish::Stopped {
             cells.end();
         }
-        self.told(journal, finish)
+        self.report_end(journal, finish)
     }
 
-    fn told(&self, journal: &Path, finish: Finish) -> Outcome {
+    fn report_end(&self, journal: &Path, finish: Finish) -> Outcome {
         let folded = fold_file(journal)?;
         if !self.fetched {
             goes_on(journal, finish);
@@ -317,13 +317,13 @@ impl Arguments {
         if confirm::still_free(&plan)? { confirm::confirmed(&plan, &self.erase) } else { Ok(None) }
     }
 
-    fn aims(&self) -> Result<Aims> {
+    fn stop_change(&self) -> Result<StopChange> {
         let flags = &self.plan.flags;
         let stop = flags.stop().map_err(|complaints| plan_source::wrong_flags(flags, &complaints))?;
         let more = self.more.as_deref().map(parse_duration).transpose();
         let more = more.map_err(|why| Exit::usage(format!("--more: {why}")))?.map(Duration::from_nanos);
         let budget = stop.budget_ns.map(Duration::from_nanos);
-        Ok(Aims { rounds: stop.rounds, precision: stop.precision, budget, more })
+        Ok(StopChange { rounds: stop.rounds, precision: stop.precision, budget, more })
     }
 }
 
@@ -331,7 +331,7 @@ fn goes_on(journal: &Path, finish: Finish) {
     let shown = journal.display();
     match finish {
         // The report has the command that goes on.
-        Finish::Enough(Enough::Budget) => tell("the budget is used up"),
+        Finish::Enough(StopReason::Budget) => tell("the budget is used up"),
         Finish::Enough(_) => {}
         Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
     }

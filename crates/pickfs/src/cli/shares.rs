@@ -5,7 +5,7 @@ use anyhow::Context;
 use pickfs_host::run::tell;
 use pickfs_system::units::{show_bytes, show_share};
 use pickfs_target::probe::shares::{Share, Shares, shares};
-use pickfs_trees::scan::walk::harmless;
+use pickfs_trees::scan::walk::sanitize;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn text(found: &Shares) -> String {
         "on disk", "of all", "alone", "size", "disk/size", "files"
     );
     for share in &found.rows {
-        let name = share.name.as_ref().map_or_else(|| ".".into(), |name| harmless(name.as_bytes()) + "/");
+        let name = share.name.as_ref().map_or_else(|| ".".into(), |name| sanitize(name.as_bytes()) + "/");
         let _ = writeln!(out, "{}  {name}", row(share, found));
     }
     let _ = writeln!(out, "{}  all of it", row(&found.sum, found));

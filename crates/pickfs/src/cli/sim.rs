@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Subcommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum Subcommand {
     /// Measure file systems in memory here and simulated, and write how many instructions a nanosecond has here
     #[command(after_help = EXAMPLES)]
     Calibrate(Calibrate),
@@ -73,7 +73,7 @@ impl Verb for Arguments {
         &[["sudo pickfs sim calibrate", "how many instructions a nanosecond has here: processor.toml"]];
 
     fn run(&self) -> Outcome {
-        let What::Calibrate(calibrate) = &self.what;
+        let Subcommand::Calibrate(calibrate) = &self.what;
         calibrate.run()
     }
 }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use pickfs_host::wording::text::counted;
 use pickfs_system::units::{show_bytes, show_duration, show_share};
 use pickfs_trace::record::strace;
-use pickfs_trace::{Class, Kind, Op, Target, Trace, What, shipped};
+use pickfs_trace::{Class, EntryKind, Kind, Op, Target, Trace, shipped};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -162,13 +162,13 @@ fn import(log: &Path, under: &[PathBuf], output: Option<&Path>, out: &mut impl W
 fn show(trace: &Trace, out: &mut impl Write) -> Result<()> {
     for entry in &trace.tree {
         let what = match entry.what {
-            What::Directory => "folder".to_string(),
-            What::File { bytes, class } => format!("file {bytes} bytes, class {class}"),
-            What::Hollow { bytes } => format!("file {bytes} bytes, not opened"),
-            What::Link { to: Some(to) } => format!("link to {}", trace.paths.text(to)),
-            What::Link { to: None } => "link elsewhere".to_string(),
-            What::HardLink { to } => format!("the same file as {}", trace.paths.text(to)),
-            What::Node => "pipe or device".to_string(),
+            EntryKind::Directory => "folder".to_string(),
+            EntryKind::File { bytes, class } => format!("file {bytes} bytes, class {class}"),
+            EntryKind::Hollow { bytes } => format!("file {bytes} bytes, not opened"),
+            EntryKind::Link { to: Some(to) } => format!("link to {}", trace.paths.text(to)),
+            EntryKind::Link { to: None } => "link elsewhere".to_string(),
+            EntryKind::HardLink { to } => format!("the same file as {}", trace.paths.text(to)),
+            EntryKind::Node => "pipe or device".to_string(),
         };
         writeln!(out, "before: {} {what}", trace.paths.text(entry.path))?;
     }

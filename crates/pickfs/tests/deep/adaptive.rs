@@ -2,7 +2,7 @@
 //! must agree, whatever the noise of the machine lets a run decide.
 
 use crate::common::{Lab, not_run, unable};
-use pickfs_core::journal::{Begin, End, Enough, Folded, Look, Outcome, Record, Sample, fold_file};
+use pickfs_core::journal::{Begin, End, Folded, Look, Outcome, Record, Sample, StopReason, fold_file};
 use pickfs_core::plan::{Plan, order};
 use pickfs_host::analysis as decide;
 use pickfs_host::analysis::{self, HoleKind, Model, VerdictKind};
@@ -64,7 +64,7 @@ fn assert_looks_follow_from_cells(lab: &Lab, folded: &Folded) {
             assert!(seen.insert(look.round), "two looks after {}", look.round);
             assert!(seen.last() == Some(&look.round), "looks out of order");
             // A budget that is used up makes a look where none is due, and may still find that all is decided.
-            let budget_used = look.end == Some(Enough::Budget) || look_is_not_due(plan_of(folded), look.round);
+            let budget_used = look.end == Some(StopReason::Budget) || look_is_not_due(plan_of(folded), look.round);
             let again = decide::look(plan_of(folded), &by_then, look.round, budget_used);
             assert_eq!(Look { at: look.at.clone(), ..again }, *look);
         }
@@ -91,7 +91,7 @@ fn assert_report_tells(folded: &Folded, model: &Model) {
     }
     let last = folded.looks.last().expect("a look");
     let kind = model.works[0].verdict.kind;
-    if last.end == Some(Enough::Decided) {
+    if last.end == Some(StopReason::Decided) {
         assert!(matches!(kind, VerdictKind::Pick | VerdictKind::Tie), "{kind:?}");
         assert_eq!(best(model)[0], last.pick);
     }
@@ -102,7 +102,7 @@ fn best(model: &Model) -> Vec<String> {
     model.works[0].verdict.best.iter().map(|target| model.targets[*target].name.clone()).collect()
 }
 
-fn ends(folded: &Folded) -> Vec<Option<Enough>> {
+fn ends(folded: &Folded) -> Vec<Option<StopReason>> {
     folded.looks.iter().map(|look| look.end).collect()
 }
 
@@ -222,12 +222,12 @@ fn a_budget_ends_a_session_and_not_the_run() {
     let hints = (all.matches("--resume").count(), all.contains("pickfs run --resume journal.jsonl --more "));
     assert_eq!(hints, (1, true), "{all}");
     let (folded, model) = checked(&lab);
-    assert_eq!(ends(&folded), [Some(Enough::Budget)]);
+    assert_eq!(ends(&folded), [Some(StopReason::Budget)]);
     let first = folded.looks[0].round;
     assert!(model.course().iter().any(|line| line.contains("the budget is used up")), "{:?}", model.course());
     lab.run(&RESUME).code(0);
     let (folded, _) = checked(&lab);
-    assert_eq!(ends(&folded), [Some(Enough::Budget); 2], "each session has a budget of its own");
+    assert_eq!(ends(&folded), [Some(StopReason::Budget); 2], "each session has a budget of its own");
     assert_eq!((first, folded.looks[1].round), (1, 2));
     assert!(
         folded.looks.iter().all(|look| look.alpha == 0.0),
@@ -248,8 +248,8 @@ fn precision_ends_a_run_or_lets_it_go_on() {
     let last = folded.looks.last().expect("a look");
     let against = model.works[0].phases[0].rows[1].against.as_ref().expect("b is compared with a");
     let is_precise = against.estimate.half_width().is_some_and(|half| half <= 0.3f64.ln_1p());
-    assert_eq!(last.end == Some(Enough::Precise), is_precise, "{last:?}, {}", against.ratio());
-    assert!(is_precise || matches!(last.end, Some(Enough::Rounds)), "{last:?}");
+    assert_eq!(last.end == Some(StopReason::Precise), is_precise, "{last:?}, {}", against.ratio());
+    assert!(is_precise || matches!(last.end, Some(StopReason::Rounds)), "{last:?}");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_fixed_number_of_rounds_is_looked_at_once() {
     lab.run_plan(&plan(&lab, &[("b", 20)], "rounds = 3\n")).code(0);
     let (folded, model) = checked(&lab);
     let look = &folded.looks[0];
-    assert_eq!((look.round, look.alpha, look.end, &look.leaving), (3, ALPHA, Some(Enough::Rounds), &vec![]));
+    assert_eq!((look.round, look.alpha, look.end, &look.leaving), (3, ALPHA, Some(StopReason::Rounds), &vec![]));
     assert_eq!((ends(&folded).len(), model.works[0].rounds), (1, 3));
     assert_complete(&lab);
 }

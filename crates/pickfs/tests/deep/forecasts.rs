@@ -5,7 +5,7 @@ use crate::simulated;
 use crate::simulated::noise::{Noise, Side, replications, share_error};
 use crate::simulated::{share, trials};
 use pickfs_core::plan::Stop;
-use pickfs_stats::{BOUGHT, BOUGHT_AFTER, Comparisons, LAST_LOOK, Look, Schedule, regret, rounds_to_go};
+use pickfs_stats::{Comparisons, LAST_LOOK, Look, Schedule, USUAL_BOUNDS, USUAL_BOUNDS_AFTER, regret, rounds_to_go};
 
 const GOAL: f64 = 0.03;
 
@@ -88,7 +88,7 @@ fn the_rounds_that_would_settle_it_are_in_their_range() {
 fn rounds_buy_what_plan_says() {
     let runs = replications(60, 1000);
     let sd = 0.05;
-    for (at, (count, bought)) in BOUGHT.into_iter().enumerate().filter(|(at, _)| *at < 2 || runs > 60) {
+    for (at, (count, bought)) in USUAL_BOUNDS.into_iter().enumerate().filter(|(at, _)| *at < 2 || runs > 60) {
         let bounds = trials(runs, 6500 + at as u64, |seed| {
             let mut noise = Noise::new(seed);
             let names: Vec<String> = (0..count).map(|at| at.to_string()).collect();
@@ -96,15 +96,15 @@ fn rounds_buy_what_plan_says() {
             let folded =
                 simulated::play(&simulated::plan(&names, true, stop, seed), |_| sd / 2f64.sqrt() * noise.normal());
             let look = |after: &u32| folded.looks.iter().find(|look| look.round == *after);
-            BOUGHT_AFTER.map(|after| look(&after).and_then(|look| look.at_most_slower).unwrap_or(f64::INFINITY))
+            USUAL_BOUNDS_AFTER.map(|after| look(&after).and_then(|look| look.at_most_slower).unwrap_or(f64::INFINITY))
         });
         for (number, share) in bought.into_iter().enumerate() {
             let mut all: Vec<f64> = bounds.iter().map(|bounds| bounds[number]).collect();
             all.sort_by(f64::total_cmp);
             let found = all[all.len() / 2].ln_1p() / sd;
-            println!("{count} targets, {} rounds: {found:.2}, said {share}", BOUGHT_AFTER[number]);
+            println!("{count} targets, {} rounds: {found:.2}, said {share}", USUAL_BOUNDS_AFTER[number]);
             let allowed = if runs > 60 { 0.1 } else { 0.25 };
-            assert!((found / share - 1.0).abs() < allowed, "{count}, {}: {found}", BOUGHT_AFTER[number]);
+            assert!((found / share - 1.0).abs() < allowed, "{count}, {}: {found}", USUAL_BOUNDS_AFTER[number]);
         }
     }
 }

@@ -81,8 +81,8 @@ fn planted_run() {
             run::begin(&plan, &[], &[&Slow], &journal, &mut progress).expect("a run");
         }
         Err(_) => {
-            let aims = run::Aims::default();
-            run::resume(&journal, &[], run::Trust::Own, aims, &[&Slow], &mut progress).expect("a run");
+            let stop_change = run::StopChange::default();
+            run::resume(&journal, &[], run::Trust::Own, stop_change, &[&Slow], &mut progress).expect("a run");
         }
     }
 }

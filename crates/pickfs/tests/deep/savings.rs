@@ -7,7 +7,7 @@ use crate::simulated;
 
 use crate::simulated::noise::{Field, Side, replications};
 use crate::simulated::{Race, mean, share, trials};
-use pickfs_core::journal::Enough;
+use pickfs_core::journal::StopReason;
 use pickfs_core::plan::Stop;
 use std::fmt::Write;
 
@@ -101,7 +101,7 @@ fn runs_end_earlier_than_before() {
                 stop: Stop::default(),
             };
             let runs = trials(count, (5000 + at * 10 + number) as u64, |seed| race.play(seed));
-            let decided = 100.0 * share(&runs, |run| run.end == Some(Enough::Decided));
+            let decided = 100.0 * share(&runs, |run| run.end == Some(StopReason::Decided));
             let (rounds, cells) = (mean(&runs, |run| f64::from(run.rounds)), mean(&runs, |run| run.cells as f64));
             let (rounds_before, cells_before, decided_before) = before;
             let name = line.noise.name;

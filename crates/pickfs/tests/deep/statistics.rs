@@ -6,7 +6,7 @@
 use crate::simulated::habits::{Followed, HABITS, Habit, follow, truths};
 use crate::simulated::noise::{FIELDS, Field, Noise, PAIRS, Pair, Side, replications, share_error};
 use crate::simulated::{Race, mean, plan, play, report, share, trials};
-use pickfs_core::journal::{Enough, Folded};
+use pickfs_core::journal::{Folded, StopReason};
 use pickfs_core::plan::Stop;
 use pickfs_host::analysis::{Comparison, VerdictKind, Warning};
 use pickfs_host::run::rehearse;
@@ -101,7 +101,7 @@ fn covers(pair: Pair, n: usize, centre: f64, seed: u64) -> bool {
 struct Pairing {
     covers: bool,
     rounds: u32,
-    end: Option<Enough>,
+    end: Option<StopReason>,
 }
 
 /// Plays a run of two targets of this true ratio to its end.
@@ -167,7 +167,7 @@ fn intervals_cover_when_precision_stops_the_run() {
             if (pair.name, goal) == ("normal1%", 0.7) {
                 table.expect((rounds / 20.2 - 1.0).abs() <= 0.1, || format!("{rounds} rounds, not 20.2 in the mean"));
             }
-            let reached = share(&runs, |run| run.end == Some(Enough::Precise));
+            let reached = share(&runs, |run| run.end == Some(StopReason::Precise));
             row.extend([percent(covered), format!("{rounds:.1}"), percent(reached)]);
         }
         table.row(&row);
@@ -194,7 +194,7 @@ fn intervals_cover_when_a_decision_stops_the_run() {
                 format!("{}, ratio {ratio}: {} covered", pair.name, percent(covered))
             });
             let rounds = mean(&runs, |run| f64::from(run.rounds));
-            let decided = share(&runs, |run| run.end == Some(Enough::Decided));
+            let decided = share(&runs, |run| run.end == Some(StopReason::Decided));
             row.extend([percent(covered), format!("{rounds:.1}"), percent(decided)]);
         }
         table.row(&row);

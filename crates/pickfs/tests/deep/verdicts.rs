@@ -3,7 +3,7 @@
 
 use crate::simulated::noise::{Noise, Side, replications, share_error};
 use crate::simulated::{plan, play, report, share, trials};
-use pickfs_core::journal::{Begin, End, Enough, Folded, Outcome, Record};
+use pickfs_core::journal::{Begin, End, Folded, Outcome, Record, StopReason};
 use pickfs_core::plan::{Amounts, Cell, Plan, Stop, VerdictTerm};
 use pickfs_host::analysis::{Model, Panel, Row, VerdictKind};
 use pickfs_host::run::rehearse;
@@ -35,9 +35,9 @@ fn no_run_is_given_up() {
         let last = folded.looks.last().expect("a look ends the run");
         (last.end, last.round)
     });
-    let is_sound = |(end, round): &(Option<Enough>, u32)| *end == Some(Enough::Decided) || *round == 40;
+    let is_sound = |(end, round): &(Option<StopReason>, u32)| *end == Some(StopReason::Decided) || *round == 40;
     assert!(ends.iter().all(is_sound), "{ends:?}");
-    assert!(ends.iter().any(|(end, _)| *end == Some(Enough::Decided)), "{ends:?}");
+    assert!(ends.iter().any(|(end, _)| *end == Some(StopReason::Decided)), "{ends:?}");
 }
 
 // ---------------------------------------------------------------- times that add

@@ -5,7 +5,7 @@ pub mod habits;
 pub use pickfs_test_support::noise;
 
 use noise::{Field, Noise, Pair};
-use pickfs_core::journal::{Enough, Folded};
+use pickfs_core::journal::{Folded, StopReason};
 use pickfs_core::plan::{Cell, Plan, Stop, Target, Work};
 use pickfs_host::analysis::{Model, VerdictKind, model};
 use pickfs_host::run::rehearse;
@@ -82,7 +82,7 @@ pub struct Played {
     pub pick: usize,
     pub bound: f64,
     pub slower: Vec<usize>,
-    pub end: Option<Enough>,
+    pub end: Option<StopReason>,
     pub rounds: u32,
     /// Cells of all targets and the duplicate.
     pub cells: usize,

@@ -13,6 +13,7 @@ pub mod disk_model;
 pub mod extents;
 pub mod f2fs;
 pub mod file;
+pub mod lz4;
 pub mod mark;
 pub mod own_folder;
 pub mod process;

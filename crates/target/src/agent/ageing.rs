@@ -68,7 +68,7 @@ pub(crate) fn age(
     }
     stack.make_durable(runner).context("cannot make the aged file system durable")?;
     let digest = pickfs_trees::digest_without(&folder, Some(".git")).context("cannot read the aged files back")?;
-    let mut facts = told(&done, &digest, ageing.pulls);
+    let mut facts = facts_of(&done, &digest, ageing.pulls);
     facts.insert("aged layout".into(), layout_of(&folder));
     facts.extend(space_used(&folder).map(|used| ("aged space used".to_string(), used)));
     make_ready(stack, runner, link, &mut facts)?;
@@ -163,7 +163,7 @@ impl Done {
 }
 
 /// What was done, and what is there now: the same on every target.
-fn told(done: &Done, digest: &Digest, pulls: u32) -> Facts {
+fn facts_of(done: &Done, digest: &Digest, pulls: u32) -> Facts {
     let written = show_bytes(done.written as f64);
     let files = (done.made > 0).then(|| format!("{} files made ({written}), {} deleted", done.made, done.deleted));
     let pulled = (pulls > 0).then(|| format!("a repository cloned, {pulls} times pulled"));
@@ -204,7 +204,7 @@ mod tests {
             done.count(operation);
         }
         assert_eq!(done, Done { made: 2, deleted: 1, written: 15, left: 5 });
-        let facts = told(&done, &Digest { hash: "h".into(), entries: 3, files: 1, bytes: 5 }, 7);
+        let facts = facts_of(&done, &Digest { hash: "h".into(), entries: 3, files: 1, bytes: 5 }, 7);
         assert_eq!(facts["aged by"], "2 files made (15 B), 1 deleted; a repository cloned, 7 times pulled");
         assert_eq!(facts["aged files"], "1 files of 5 bytes, digest h");
     }

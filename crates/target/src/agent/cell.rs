@@ -130,12 +130,12 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
     let records = workload.recording(&cell.work.workload.settings).is_some();
     let unrecorded = if records { cut_objections(&cell.target, link.recording().is_some()) } else { Vec::new() };
     let unsourced = workload.lacks(&cell.work.workload.settings, place);
-    lacks.chain(unsourced).chain(cannot).chain(unrecorded).chain(unkept(cell, workload, place)).collect()
+    lacks.chain(unsourced).chain(cannot).chain(unrecorded).chain(unsupported_by(cell, workload, place)).collect()
 }
 
 /// Links that the work makes and the file system cannot hold, snapshots that it does not take, and images that are only
 /// read.
-fn unkept(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String> {
+fn unsupported_by(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String> {
     let driver = cell.target.fs.as_deref().and_then(fs::find);
     match (driver.is_some_and(|driver| driver.making.image.is_some()), workload.description().makes_image) {
         (true, false) => {

@@ -120,31 +120,32 @@ impl Shown {
     pub(crate) fn mismatches(&self, asked: &Settings, queue: &Settings) -> Vec<String> {
         let words = split(asked.text("words").unwrap_or_default()).into_iter().filter_map(|word| self.lacks(&word));
         let bus = asked.text("bus").filter(|bus| self.bus.is_some_and(|shown| shown != *bus));
-        let bus = bus.map(|bus| told(&format!("bus {bus}"), self.bus.unwrap_or_default()));
+        let bus = bus.map(|bus| mismatch_text(&format!("bus {bus}"), self.bus.unwrap_or_default()));
         let processors = asked.number("processors").filter(|number| *number != self.processors);
-        let processors = processors.map(|number| told(&format!("{number} processors"), &self.processors.to_string()));
+        let processors =
+            processors.map(|number| mismatch_text(&format!("{number} processors"), &self.processors.to_string()));
         words.chain(bus).chain(processors).chain(self.little_memory(asked)).chain(self.no_flush(asked, queue)).collect()
     }
 
     fn lacks(&self, word: &str) -> Option<String> {
         let asked = format!("kernel word {word}");
         if self.unknown.iter().any(|unknown| unknown == word) || !self.words.iter().any(|shown| shown == word) {
-            return Some(told(&asked, "that it does not know it"));
+            return Some(mismatch_text(&asked, "that it does not know it"));
         }
         if let Some((name, value)) = parameter(word) {
             let shown = self.parameters.get(name).map_or("no such parameter", String::as_str);
-            return (!is_same_value(value, shown)).then(|| told(&asked, shown));
+            return (!is_same_value(value, shown)).then(|| mismatch_text(&asked, shown));
         }
         let model = word.strip_prefix("preempt=")?;
         let shown = self.preemption.as_deref().unwrap_or("no preemption that could be chosen");
-        (shown != model).then(|| told(&asked, shown))
+        (shown != model).then(|| mismatch_text(&asked, shown))
     }
 
     fn little_memory(&self, asked: &Settings) -> Option<String> {
         let wanted = asked.number("memory")? as f64;
         let shown = pickfs_system::units::show_bytes(self.memory_bytes as f64);
         let little = (self.memory_bytes as f64) < LEAST_SHARE_OF_MEMORY * wanted;
-        little.then(|| told(&format!("memory {}", pickfs_system::units::show_bytes(wanted)), &shown))
+        little.then(|| mismatch_text(&format!("memory {}", pickfs_system::units::show_bytes(wanted)), &shown))
     }
 
     /// A disk with a cache that the kernel takes for one without: nothing would ever be flushed.
@@ -152,11 +153,11 @@ impl Shown {
         let volatile = matches!(asked.text("cache"), Some("none" | "writeback")) && queue.text("write_cache").is_none();
         let through = self.write_cache.as_deref() == Some("write through");
         (volatile && through)
-            .then(|| told(&format!("cache {}", asked.text("cache").unwrap_or_default()), "write through"))
+            .then(|| mismatch_text(&format!("cache {}", asked.text("cache").unwrap_or_default()), "write through"))
     }
 }
 
-fn told(asked: &str, shown: &str) -> String {
+fn mismatch_text(asked: &str, shown: &str) -> String {
     format!("asked for {asked}, the kernel shows {shown}")
 }
 
@@ -174,7 +175,7 @@ pub(crate) fn queue_mismatches(target: &Target, disks: &[(u32, u32)]) -> Vec<Str
             target.scheduler.as_ref().and_then(|asked| scheduler_mismatch(asked, &shown(number, "scheduler")));
         let setting = |(name, asked): (&String, &serde_json::Value)| {
             let (asked, shown) = (asked.as_str().unwrap_or_default(), shown(number, name));
-            (shown != asked).then(|| told(&format!("queue {name} {asked}"), &shown))
+            (shown != asked).then(|| mismatch_text(&format!("queue {name} {asked}"), &shown))
         };
         scheduler.into_iter().chain(target.queue.0.iter().filter_map(setting)).collect::<Vec<_>>()
     };
@@ -185,7 +186,7 @@ pub(crate) fn queue_mismatches(target: &Target, disks: &[(u32, u32)]) -> Vec<Str
 
 fn scheduler_mismatch(asked: &str, shown: &str) -> Option<String> {
     let taken = shown == asked || shown.contains(&format!("[{asked}]"));
-    (!taken).then(|| told(&format!("scheduler {asked}"), shown))
+    (!taken).then(|| mismatch_text(&format!("scheduler {asked}"), shown))
 }
 
 /// True if the kernel is about to take a cache that must be flushed for none, or if a layer hides

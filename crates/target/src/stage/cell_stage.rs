@@ -22,7 +22,7 @@ use pickfs_core::journal::{Flag, FlagKind, Provenance, Record, Sample};
 use pickfs_core::protocol::Link;
 use pickfs_system::process::{self, Deadline, check_stop, run_program};
 use pickfs_system::sys::block::size_of_device;
-use pickfs_system::sys::quota::Counted;
+use pickfs_system::sys::quota::QuotaUsage;
 use pickfs_system::sys::{devices, file, quota};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -247,7 +247,7 @@ impl Stage<'_, '_> {
     }
 
     /// What root's files take, as quotas of the file system under test count it.
-    pub(crate) fn counted_of_root(&self) -> Result<Counted> {
+    pub(crate) fn counted_of_root(&self) -> Result<QuotaUsage> {
         let device = self.stack.device.as_deref().context("only a device has quotas")?;
         quota::of_user(device, 0).context("the kernel counts nothing (quotactl)")
     }

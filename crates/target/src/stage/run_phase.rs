@@ -7,7 +7,7 @@ use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Un
 use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::quiet_after;
-use super::timed::{AfterPhase, Findings, Part, Timed, Told};
+use super::timed::{AfterPhase, Findings, Part, PhaseReport, Timed};
 use super::{caches, cold_proof};
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
 use crate::probe::space::{Occupied, USED_BYTES};
@@ -27,7 +27,7 @@ struct Played {
     clocked: Clocked,
     sampled: Option<Sampled>,
     own: OwnCounts,
-    told: Told,
+    report: PhaseReport,
 }
 
 impl Played {
@@ -77,8 +77,8 @@ impl Stage<'_, '_> {
         let drained = self.spend(Spent::Settling, |stage| stage.drain(&phase, &clocked, &after))?;
         let done = then(&mut AfterPhase(&mut timed), done).with_context(|| format!("in phase {name}"))?;
         self.deadline.check()?;
-        let (own, told) = timed.end();
-        let played = Played { clocked, sampled, own, told };
+        let (own, report) = timed.end();
+        let played = Played { clocked, sampled, own, report };
         let mut result = PhaseResult::of(&phase, &played.clocked, &played.own, played.peaks(), &before, &after);
         result.others.extend(drained);
         self.look_at_tree(&phase, &played, &mut result)?;
@@ -110,7 +110,7 @@ impl Stage<'_, '_> {
         // In this order: what a removal leaves is no measure of what it had to read.
         self.doubt(phase, played, result);
         self.expected.update(occupied);
-        if let (Some(_), Some(judged)) = (result.time_ns, played.told.judged_ns) {
+        if let (Some(_), Some(judged)) = (result.time_ns, played.report.judged_ns) {
             result.time_ns = Some(judged);
         }
         Ok(())
@@ -128,15 +128,15 @@ impl Stage<'_, '_> {
     }
 
     fn report(&mut self, phase: &Phase, played: Played, result: PhaseResult) -> Result<()> {
-        let told = played.told;
-        let unsteady = if let Unit::Gib(run) = &told.unit { run.doubt() } else { None };
-        for (flag, why) in unsteady.into_iter().chain(told.doubts) {
+        let report = played.report;
+        let unsteady = if let Unit::Gib(run) = &report.unit { run.doubt() } else { None };
+        for (flag, why) in unsteady.into_iter().chain(report.doubts) {
             self.flag(&phase.name, flag, why);
         }
-        self.tell_samples(&phase.name, result.samples(&told.unit));
+        self.tell_samples(&phase.name, result.samples(&report.unit));
         self.tell_course(&phase.name, played.sampled);
-        self.tell_findings(&phase.name, told.found)?;
-        self.tell_parts(phase, told.parts)
+        self.tell_findings(&phase.name, report.found)?;
+        self.tell_parts(phase, report.parts)
     }
 
     /// Untimed work that puts on the file system what the phases read: it is durable then, and from now on it is what a
@@ -283,8 +283,8 @@ impl Stage<'_, '_> {
 
     /// Flags a phase: the value stays, the doubt is reported with it.
     fn doubt(&mut self, phase: &Phase, played: &Played, result: &mut PhaseResult) {
-        if let Some((flag, why)) = self.not_cold(phase, result, &played.told) {
-            let names = doubted(&phase.name, &played.told.parts);
+        if let Some((flag, why)) = self.not_cold(phase, result, &played.report) {
+            let names = doubted(&phase.name, &played.report.parts);
             names.iter().for_each(|name| self.flag(name, flag, why.clone()));
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -295,12 +295,12 @@ impl Stage<'_, '_> {
         }
     }
 
-    fn not_cold(&self, phase: &Phase, result: &PhaseResult, told: &Told) -> Option<(FlagKind, String)> {
+    fn not_cold(&self, phase: &Phase, result: &PhaseResult, report: &PhaseReport) -> Option<(FlagKind, String)> {
         match (&self.warm_below, phase.starts) {
             (_, CacheState::Fresh | CacheState::Warm) => None,
             (Some(why), CacheState::Cold | CacheState::Unmounted) => Some((FlagKind::NotCold, why.clone())),
             (None, CacheState::Cold | CacheState::Unmounted) => {
-                cold_proof::doubt(phase, &self.expected, told.least_read, result, self.witness())
+                cold_proof::doubt(phase, &self.expected, report.least_read, result, self.witness())
             }
         }
     }

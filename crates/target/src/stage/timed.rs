@@ -28,7 +28,7 @@ pub(crate) struct Timed<'a> {
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
     own: OwnCounts,
-    told: Told,
+    report: PhaseReport,
 }
 
 /// A flag with its reason.
@@ -36,7 +36,7 @@ pub(crate) type Doubt = (FlagKind, String);
 
 /// What the work itself says of its phase.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct PhaseReport {
     /// The amount of work that the phase's quantities are given for.
     pub(super) unit: Unit,
     /// Instead of the stage's clock, in nanoseconds.
@@ -148,12 +148,12 @@ impl<'a> DerefMut for AfterPhase<'_, 'a> {
 impl<'a> Timed<'a> {
     pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
         let words = file_in_memory("pickfs-words")?;
-        Ok(Timed { marks, deadline, devices, words, own: OwnCounts::default(), told: Told::default() })
+        Ok(Timed { marks, deadline, devices, words, own: OwnCounts::default(), report: PhaseReport::default() })
     }
 
     /// All of it, when the phase is over.
-    pub(super) fn end(self) -> (OwnCounts, Told) {
-        (self.own, self.told)
+    pub(super) fn end(self) -> (OwnCounts, PhaseReport) {
+        (self.own, self.report)
     }
 
     /// Runs a program to its end; a failure has its last words.
@@ -225,7 +225,7 @@ impl<'a> Timed<'a> {
         let run =
             self.own(|| steady_state::keep(time, || begun.elapsed(), may_last, || limits().and_then(|()| piece())))?;
         self.handled(run.bytes, 0);
-        self.told.unit = Unit::Gib(run);
+        self.report.unit = Unit::Gib(run);
         Ok(())
     }
 
@@ -310,45 +310,45 @@ impl<'a> Timed<'a> {
     /// The phase did a fixed piece of work `times` times, where that number is not the same for all
     /// targets: all counters are given for one.
     pub(crate) fn done_times(&mut self, times: f64) {
-        self.told.unit = Unit::Times(times);
+        self.report.unit = Unit::Times(times);
     }
 
     /// What the phase is judged by instead of the stage's clock, where a program times its work itself and does other
     /// things as well; in nanoseconds, for the whole phase (see [`Timed::done_times`]).
     pub(crate) fn took(&mut self, ns: f64) {
-        self.told.judged_ns = Some(ns);
+        self.report.judged_ns = Some(ns);
     }
 
     /// The least that a cold start makes the device read, for a phase that reads [`super::ColdProof::Declared`]:
     /// bytes of content, which the file system may have compressed.
     pub(crate) fn reads_at_least(&mut self, bytes: u64) {
-        self.told.least_read = Some(LeastRead::Content(bytes));
+        self.report.least_read = Some(LeastRead::Content(bytes));
     }
 
     /// The same in bytes as they lie on the device: a file may be compressed better than all of the tree is.
     pub(crate) fn reads_at_least_stored(&mut self, bytes: u64) {
-        self.told.least_read = Some(LeastRead::Stored(bytes));
+        self.report.least_read = Some(LeastRead::Stored(bytes));
     }
 
     /// A quantity of the workload's own; its unit and its direction follow from its name, see
     /// [`pickfs_system::units`].
     pub(crate) fn say(&mut self, metric: &str, value: f64) {
-        self.told.found.values.push((metric.into(), value));
+        self.report.found.values.push((metric.into(), value));
     }
 
     /// Latencies of an operation: `latency` where the phase has one kind alone.
     pub(crate) fn latencies(&mut self, operation: &str, latencies: Latencies) {
-        self.told.found.latencies.push((operation.into(), latencies));
+        self.report.found.latencies.push((operation.into(), latencies));
     }
 
     /// A part of a phase that is judged by its parts.
     pub(crate) fn part(&mut self, part: Part) {
-        self.told.parts.push(part);
+        self.report.parts.push(part);
     }
 
     /// A flag: the values stay, the doubt is reported with them.
     pub(crate) fn doubt(&mut self, flag: FlagKind, why: String) {
-        self.told.doubts.push((flag, why));
+        self.report.doubts.push((flag, why));
     }
 
     /// Fails when the work shall stop, or its time is over: to be asked now and then by loops of our own, also by their

@@ -2,7 +2,7 @@
 
 use super::class::class_of_file;
 use super::scope::Scope;
-use crate::{Entry, What};
+use crate::{Entry, EntryKind};
 use anyhow::{Context, Result, ensure};
 use foldhash::{HashMap, HashSet};
 use pickfs_system::sys::file;
@@ -79,7 +79,7 @@ impl FirstTree {
         let (mut entries, mut uncached) = (Vec::new(), 0);
         for found in &self.found {
             let Some(entry) = needed.entry(found)? else { continue };
-            uncached += if matches!(entry.what, What::File { .. }) { found.uncached } else { 0 };
+            uncached += if matches!(entry.what, EntryKind::File { .. }) { found.uncached } else { 0 };
             entries.push(entry);
         }
         Ok((entries, uncached))
@@ -115,17 +115,19 @@ impl Needed<'_> {
         Ok(Some(Entry { path, what: self.what(found, path, is_used)? }))
     }
 
-    fn what(&mut self, found: &Found, path: u32, is_used: bool) -> Result<What> {
+    fn what(&mut self, found: &Found, path: u32, is_used: bool) -> Result<EntryKind> {
         let first = found.inode.map(|inode| *self.names.entry(inode).or_insert(path));
         Ok(match &found.what {
-            Before::Folder => What::Directory,
-            Before::Link(to) => What::Link { to: self.leads_to(found, to, is_used) },
-            Before::Other => What::Node,
-            Before::File if first.is_some_and(|first| first != path) => What::HardLink { to: first.unwrap_or(path) },
-            Before::File if is_used => {
-                What::File { bytes: found.bytes, class: class_of_file(&found.path, found.bytes) }
+            Before::Folder => EntryKind::Directory,
+            Before::Link(to) => EntryKind::Link { to: self.leads_to(found, to, is_used) },
+            Before::Other => EntryKind::Node,
+            Before::File if first.is_some_and(|first| first != path) => {
+                EntryKind::HardLink { to: first.unwrap_or(path) }
             }
-            Before::File => What::Hollow { bytes: found.bytes },
+            Before::File if is_used => {
+                EntryKind::File { bytes: found.bytes, class: class_of_file(&found.path, found.bytes) }
+            }
+            Before::File => EntryKind::Hollow { bytes: found.bytes },
         })
     }
 

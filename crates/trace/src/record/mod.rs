@@ -46,7 +46,7 @@ use tracer::Tracer;
 use world::Live;
 
 /// What to record.
-pub struct Order<'a> {
+pub struct RecordOptions<'a> {
     /// This program with the words that make it call [`starter::run_watched`] with the words behind them.
     pub starter: Command,
     /// This program with the words that make it call [`starts::print`].
@@ -65,12 +65,12 @@ pub struct Recorded {
 }
 
 /// Runs a program to its end and records it.
-pub fn record(order: Order) -> Result<Recorded> {
-    let mut scope = Scope::new(order.under).context("cannot look at the folder to watch")?;
+pub fn record(options: RecordOptions) -> Result<Recorded> {
+    let mut scope = Scope::new(options.under).context("cannot look at the folder to watch")?;
     let tree = FirstTree::look(&scope)?;
     let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
-    let preload = if order.every_call_stops { None } else { Preload::new(Some(order.start_cost))? };
-    let pid = started(order.starter, order.words, preload.as_ref())?;
+    let preload = if options.every_call_stops { None } else { Preload::new(Some(options.start_cost))? };
+    let pid = started(options.starter, options.words, preload.as_ref())?;
     ptrace::ignore_interrupts();
     let before = process::children_usage();
     let live = Live::new();
@@ -80,7 +80,7 @@ pub fn record(order: Order) -> Result<Recorded> {
     ensure!(tracer.program.has_begun(), "the program was not started: it ended before");
     let known = Header {
         file_system,
-        roots: order.under.len() as u32,
+        roots: options.under.len() as u32,
         cpu_ns: (used.user_ns + used.system_ns - before.user_ns - before.system_ns).saturating_sub(tracer.own_cpu_ns()),
         device_read_bytes: used.read_bytes - before.read_bytes,
         exit: exit.code().unwrap_or_else(|| -exit.signal().unwrap_or(0)),

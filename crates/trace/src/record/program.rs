@@ -157,12 +157,12 @@ impl<'a> Program<'a> {
     }
 
     /// The thread's folder is this one.
-    pub(crate) fn stands_in(&mut self, tid: i32, folder: Vec<u8>) {
+    pub(crate) fn set_cwd(&mut self, tid: i32, folder: Vec<u8>) {
         *self.thread(tid).folder.borrow_mut() = folder;
     }
 
     /// The descriptor is a watched file that was not seen to be opened.
-    pub(crate) fn misses(&mut self, tid: i32, descriptor: i32, place: &[u8]) -> bool {
+    pub(crate) fn is_unseen_descriptor(&mut self, tid: i32, descriptor: i32, place: &[u8]) -> bool {
         let known = self.thread(tid).files.borrow().object(descriptor);
         known.is_none() && self.scope.covers(place)
     }
@@ -192,7 +192,7 @@ impl<'a> Program<'a> {
     }
 
     /// It is about to start a child that uses its memory and is no thread of its process.
-    pub(crate) fn lends_memory(&self, tid: i32) -> bool {
+    pub(crate) fn is_vfork(&self, tid: i32) -> bool {
         let flags = self.threads.get(&tid).map_or(0, |thread| thread.start);
         flags & libc::CLONE_VM as u64 != 0 && flags & libc::CLONE_THREAD as u64 == 0
     }
@@ -204,7 +204,7 @@ impl<'a> Program<'a> {
     }
 
     /// Adds to the thread's time to think.
-    pub(crate) fn thought(&mut self, tid: i32, ns: u64) {
+    pub(crate) fn add_think_time(&mut self, tid: i32, ns: u64) {
         let thread = self.thread(tid);
         thread.think_ns = thread.think_ns.saturating_add(ns);
     }
@@ -236,7 +236,7 @@ impl<'a> Program<'a> {
     }
 
     /// The library has stopped for itself. Where it asked just before, it did nothing meanwhile.
-    pub(crate) fn greeted(&mut self, tid: i32, greeting: &Greeting) {
+    pub(crate) fn on_preload_hello(&mut self, tid: i32, greeting: &Greeting) {
         let cost = self.stop_ns();
         let thread = self.thread(tid);
         if let Greeting::Loaded(start) = greeting {

@@ -1,7 +1,7 @@
 //! Which files are watched: those below some folders. Turns paths as a program writes them into numbers.
 
 use super::class::class_of_file;
-use crate::{Entry, Numbering, What};
+use crate::{Entry, EntryKind, Numbering};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Scope {
             (true, _) => return None,
         };
         let path = self.numbering.stand_in(root, &name)?;
-        let what = |bytes| What::File { bytes, class: class_of_file(file, bytes) };
+        let what = |bytes| EntryKind::File { bytes, class: class_of_file(file, bytes) };
         self.brought.extend(bytes.map(|bytes| Entry { path, what: what(bytes) }));
         Some(path)
     }

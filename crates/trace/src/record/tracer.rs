@@ -185,7 +185,7 @@ impl<'a> Tracer<'a> {
             Stop::Entry(call) => {
                 let greeted = self.preload.as_mut().map(|preload| preload.greeted(tid, &call)).transpose()?;
                 if let Some(greeting) = greeted.flatten() {
-                    self.program.greeted(tid, &greeting);
+                    self.program.on_preload_hello(tid, &greeting);
                     return Ok(Some((Resume::ToEntry, 0)));
                 }
                 self.before(tid, &call)?;
@@ -201,7 +201,7 @@ impl<'a> Tracer<'a> {
                 Resume::ToEntry
             }
             Stop::Started(new) => {
-                let lends = self.program.lends_memory(tid);
+                let lends = self.program.is_vfork(tid);
                 self.processor.started(tid, new);
                 self.program.started(tid, new);
                 if let Some(preload) = &mut self.preload {

@@ -13,7 +13,7 @@ pub mod estimate;
 pub(crate) mod file;
 pub mod rules;
 
-use crate::predict::rules::{CODECS, WAYS, Way};
+use crate::predict::rules::{CODECS, STORAGE_OPTIONS, StorageOption};
 use crate::scan::sketch::Sample;
 use crate::scan::survey::{self, Range, Survey};
 use crate::scan::walk::{FORBIDDEN, Problems, UNREADABLE, VANISHED};
@@ -48,7 +48,7 @@ const FIRST_PIECES: u64 = 4;
 const WORTH_GROWING: f64 = 0.9;
 
 /// What is estimated of each file: data outside holes, then for each way bytes on disk and the same uncompressed.
-const QUANTITIES: usize = 1 + 2 * WAYS.len();
+const QUANTITIES: usize = 1 + 2 * STORAGE_OPTIONS.len();
 type Amounts = [Amount; QUANTITIES];
 
 pub struct Prediction {
@@ -68,7 +68,7 @@ pub struct Prediction {
 /// The prediction for one way to store.
 #[derive(Clone, Copy, Debug)]
 pub struct Predicted {
-    pub way: Way,
+    pub way: StorageOption,
     pub stored: Estimate,
     /// What compsize calls uncompressed.
     pub plain: Estimate,
@@ -146,7 +146,7 @@ impl<'a> Layer<'a> {
 
     /// By size, as the file system counts it.
     fn stratum(&self, quantity: usize) -> Stratum {
-        let way = quantity.checked_sub(1).map(|amount| &WAYS[amount / 2]);
+        let way = quantity.checked_sub(1).map(|amount| &STORAGE_OPTIONS[amount / 2]);
         let in_records = way.is_some_and(|way| way.rules.in_records);
         let size = |seen: &Seen| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
         let drawn = self.seen.values().map(|seen| Drawn { size: size(seen), amount: seen.amounts[quantity] }).collect();
@@ -167,7 +167,7 @@ impl Seen {
     fn of(contents: &Contents, pieces: u64) -> Seen {
         let mut amounts = [Amount::default(); QUANTITIES];
         amounts[0].bytes = contents.data as f64;
-        for (index, way) in WAYS.iter().enumerate() {
+        for (index, way) in STORAGE_OPTIONS.iter().enumerate() {
             let stored = way.pieces(contents.bytes, &contents.pieces);
             amounts[1 + 2 * index] = amount(contents, stored.iter().map(|stored| stored.disk));
             amounts[2 + 2 * index] = amount(contents, stored.iter().map(|stored| stored.plain));
@@ -224,7 +224,7 @@ fn read_all(
 /// Wants twice as much where it narrows the widest interval most; false where all are narrow, or all is read.
 fn grow(layers: &mut [Layer], enough: f64) -> bool {
     let data = estimate_of(layers, 0).1.bytes.max(1.0);
-    let ways = (0..WAYS.len()).map(|way| estimate_of(layers, 1 + 2 * way));
+    let ways = (0..STORAGE_OPTIONS.len()).map(|way| estimate_of(layers, 1 + 2 * way));
     let widest = ways.max_by(|a, b| a.1.half_width.total_cmp(&b.1.half_width));
     let Some((parts, _)) = widest.filter(|(_, total)| total.half_width > enough * data) else { return false };
     let mut order: Vec<usize> = (0..layers.len()).collect();
@@ -264,7 +264,7 @@ fn estimate_of(layers: &[Layer], quantity: usize) -> (Vec<Part>, Estimate) {
 
 fn conclude(survey: &Survey, layers: &[Layer], readers: &[Reader], problems: Problems) -> Prediction {
     let estimate = |quantity| estimate_of(layers, quantity).1;
-    let predicted = |(index, way): (usize, &Way)| Predicted {
+    let predicted = |(index, way): (usize, &StorageOption)| Predicted {
         way: *way,
         stored: estimate(1 + 2 * index),
         plain: estimate(2 + 2 * index),
@@ -276,7 +276,7 @@ fn conclude(survey: &Survey, layers: &[Layer], readers: &[Reader], problems: Pro
         files: survey.files(),
         apparent: survey.bytes(),
         data: estimate(0),
-        ways: WAYS.iter().enumerate().map(predicted).collect(),
+        ways: STORAGE_OPTIONS.iter().enumerate().map(predicted).collect(),
         speeds: std::array::from_fn(speed),
         files_read: layers.iter().map(|layer| layer.seen.len() as u64).sum(),
         bytes_read,

@@ -53,7 +53,7 @@ impl Measured {
     pub(crate) fn contents(&self, survey: &Survey, rows: usize) -> BTreeMap<Kind, Vec<Contents>> {
         let mut cells = self.0.clone();
         join_least(&mut cells, rows);
-        survey.kinds.iter().map(|(kind, tally)| (*kind, told(&cells, *kind, tally))).collect()
+        survey.kinds.iter().map(|(kind, tally)| (*kind, contents(&cells, *kind, tally))).collect()
     }
 }
 
@@ -191,7 +191,7 @@ impl Group {
         self.bytes = all;
     }
 
-    fn told(&self) -> Ratios {
+    fn ratios(&self) -> Ratios {
         let [lzo, lz4, zlib, zstd1, zstd3] = self.ratios;
         Ratios { lzo, lz4, zlib, zstd1, zstd3 }
     }
@@ -229,7 +229,7 @@ fn join_least(cells: &mut BTreeMap<(Kind, usize), Vec<Group>>, rows: usize) {
 }
 
 /// The groups of a kind. Sizes of which nothing could be read go with the next larger ones, or the largest that were.
-fn told(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) -> Vec<Contents> {
+fn contents(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) -> Vec<Contents> {
     let largest = tally.largest.first().copied().unwrap_or(0);
     let own: Vec<(usize, &Vec<Group>)> =
         cells.iter().filter(|(key, _)| key.0 == kind).map(|(key, groups)| (key.1, groups)).collect();
@@ -238,8 +238,12 @@ fn told(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) 
     for (place, (limit, groups)) in own.iter().enumerate() {
         let to = if place + 1 == own.len() { largest.max(from) } else { LIMITS[*limit] };
         let all: f64 = groups.iter().map(|group| group.bytes).sum();
-        let row =
-            |group: &Group| Contents { sizes: (from, to), share: group.bytes / all, like: None, ratios: group.told() };
+        let row = |group: &Group| Contents {
+            sizes: (from, to),
+            share: group.bytes / all,
+            like: None,
+            ratios: group.ratios(),
+        };
         contents.extend(groups.iter().map(row));
         from = to.saturating_add(1);
     }

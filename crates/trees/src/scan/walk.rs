@@ -324,7 +324,7 @@ impl Problems {
     pub(crate) fn add(&mut self, what: &'static str, path: &[u8], detail: &str) {
         let (count, examples) = self.0.entry(what).or_default();
         *count += 1;
-        let shown = harmless(path);
+        let shown = sanitize(path);
         examples.insert(if detail.is_empty() { shown } else { format!("{shown} ({detail})") });
         if examples.len() > Self::SHOWN {
             examples.pop_last();
@@ -348,7 +348,7 @@ impl Problems {
 
 /// A path as text that a terminal takes for nothing else: what is no text as U+FFFD, control characters and those that
 /// change the direction of writing as escapes, the end of a long one.
-pub fn harmless(path: &[u8]) -> String {
+pub fn sanitize(path: &[u8]) -> String {
     const LONGEST: usize = 160;
     let path = if path.is_empty() { b"." } else { path };
     let turns =
@@ -425,9 +425,9 @@ mod tests {
             ("x\u{202e}y".as_bytes(), "x\\u{202e}y"),
         ];
         for (path, wanted) in cases {
-            assert_eq!(harmless(path), wanted);
+            assert_eq!(sanitize(path), wanted);
         }
-        assert_eq!(harmless(&[b'x'; 999]).len(), 163);
+        assert_eq!(sanitize(&[b'x'; 999]).len(), 163);
     }
 
     #[test]

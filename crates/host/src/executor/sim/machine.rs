@@ -13,7 +13,7 @@ use crate::executor::vm::{
     Alike, DATA_DISK, Driver, Furnished, Guest, LEAST_MEMORY, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK,
     ROOT_DISK, Tail, find_or_save, in_the_guest, kernel_of, nth_target_disk,
 };
-use crate::executor::{Contact, Failure, Lasts, Machine, Patience, Reached, agent_here};
+use crate::executor::{Contact, Failure, Lifetime, Machine, Patience, Reached, agent_here};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Provenance, Record};
 use pickfs_core::plan::{Cell, PROCESSORS, Plan, SIZE, Settings, Target, disks};
@@ -217,7 +217,7 @@ impl Simulations {
         };
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
         let connection = Connection { from: Box::new(from), ..connection };
-        Ok((Contact { connection, request, patience, lasts: Lasts::Simulation }, running))
+        Ok((Contact { connection, request, patience, lifetime: Lifetime::PerJobVirtualClock }, running))
     }
 
     /// What the agent in the guest is asked.

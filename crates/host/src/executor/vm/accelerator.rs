@@ -34,7 +34,7 @@ impl Accelerator {
         Accelerator { name: "kvm", why: "a kernel booted under it".into() }
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn with_reason(&self) -> String {
         format!("{} ({})", self.name, self.why)
     }
 }

@@ -58,7 +58,8 @@ impl Furnished {
 
     fn take(&mut self, kind: String, guest: Guest, found: &mut Provenance) -> Result<()> {
         let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
-        let how = if self.driver.is_some() { "simulated".to_string() } else { accelerator::find(&guest)?.told() };
+        let how =
+            if self.driver.is_some() { "simulated".to_string() } else { accelerator::find(&guest)?.with_reason() };
         let borrowed: String = guest.borrowed().iter().map(|package| format!(", {package}")).collect();
         found.facts.insert(format!("guest {kind}"), format!("{}{kernel}{borrowed}, {how}", guest.name));
         self.guests.insert(kind, Ok(guest));

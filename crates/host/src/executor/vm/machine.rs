@@ -9,7 +9,7 @@ use super::furnished::{Furnished, LEAST_MEMORY};
 use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
 use super::qemu::{self, Bus, Disk, Start};
 use super::{host_cache, saved, second_boot};
-use crate::executor::{Contact, Executor, Failure, Lasts, Machine, Patience, Reached, agent_here};
+use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, Reached, agent_here};
 use anyhow::{Context, Result};
 use pickfs_core::journal::{Outcome, Provenance, Record};
 use pickfs_core::plan::{Cell, Plan, Target};
@@ -119,7 +119,7 @@ impl Guests {
             before: 0,
             _held: held,
         };
-        Ok((Contact { connection, request, patience: PATIENCE, lasts: Lasts::Job }, running))
+        Ok((Contact { connection, request, patience: PATIENCE, lifetime: Lifetime::PerJob }, running))
     }
 
     fn machine(&self, cell: &Cell, guest: &Guest, folder: &Path) -> Result<qemu::Machine> {

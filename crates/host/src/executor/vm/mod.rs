@@ -123,8 +123,8 @@ impl Executor for Vm {
 
     fn condition(&self) -> Option<String> {
         Some(match accelerator::known() {
-            Some(known) if known.name == "kvm" => format!("ok      guests run on {}", known.told()),
-            Some(known) => format!("note    guests run on {}, many times slower", known.told()),
+            Some(known) if known.name == "kvm" => format!("ok      guests run on {}", known.with_reason()),
+            Some(known) => format!("note    guests run on {}, many times slower", known.with_reason()),
             None => "note    KVM: not known; the first run with --executor vm boots a kernel to find out".into(),
         })
     }

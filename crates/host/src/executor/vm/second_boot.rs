@@ -83,7 +83,7 @@ impl Listener {
         booted.host_read_bytes = read_bytes(self.session.process_id() as i32);
         // A guest can say any numbers.
         let counted = SignedDuration::from_nanos((until as i64).saturating_sub(from as i64));
-        if let Some(why) = clock::wrong(counted, started.elapsed()) {
+        if let Some(why) = clock::drift_between(counted, started.elapsed()) {
             bail!("{why}");
         }
         let late = format!("it was ready, and then not shut down within {}", shown(END_PATIENCE));

@@ -1,7 +1,7 @@
 //! Vetoes, verdicts over many parts, trade-offs, the course of a run, and doubts about the machine.
 
 use super::*;
-use pickfs_core::journal::{Begin, End, Enough, LeaveReason, Leaving, Look, Sample};
+use pickfs_core::journal::{Begin, End, LeaveReason, Leaving, Look, Sample, StopReason};
 use pickfs_core::plan::{Limit, VerdictTerm};
 use pickfs_stats::Finding;
 
@@ -178,7 +178,7 @@ fn nobody_is_on_the_front_who_is_beaten_all_round() {
     assert!(text(&model).contains("fast and fat *") && !text(&model).contains("slow and fat *"));
 }
 
-fn look(round: u32, leaving: &[&str], end: Option<Enough>, rounds_needed: Option<u32>) -> Record {
+fn look(round: u32, leaving: &[&str], end: Option<StopReason>, rounds_needed: Option<u32>) -> Record {
     let why = || LeaveReason::SlowerThan("xfs".into());
     let leaving = leaving.iter().map(|name| Leaving { target: name.to_string(), why: why() });
     let (leaving, alpha, needed_ns) = (leaving.collect(), 0.05 / 6.0, rounds_needed.map(|_| 7_200_000_000_000));
@@ -215,7 +215,7 @@ fn the_course_says_who_left_and_why_it_ended() {
     lab.plan.stop.rounds = None;
     assert_eq!(lab.model().course(), ["In progress: 11 rounds so far; the next interim analysis is after 12."]);
     lab.records.push(look(8, &["btrfs"], None, None));
-    lab.records.push(look(11, &[], Some(Enough::Budget), Some(123)));
+    lab.records.push(look(11, &[], Some(StopReason::Budget), Some(123)));
     let model = lab.model();
     assert_eq!(
         model.course(),

@@ -23,9 +23,9 @@ use terminal::Terminal;
 use textwrap::core::display_width;
 
 /// Where messages go, while standard error is not plain lines.
-static TOLD_TO: Mutex<Told> = Mutex::new(Told::Lines);
+static DESTINATION: Mutex<Destination> = Mutex::new(Destination::Lines);
 
-enum Told {
+enum Destination {
     Lines,
     Json,
     /// Above the foot of the terminal.
@@ -33,21 +33,21 @@ enum Told {
     Screen(Arc<Shared>),
 }
 
-fn tell_to(told: Told) {
-    *TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner) = told;
+fn tell_to(told: Destination) {
+    *DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) = told;
 }
 
 /// Writes a line to stderr. Errors are ignored: a terminal that was closed must not end the run
 /// before it is undone.
 pub fn tell(text: &str) {
-    let _ = match &*TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner) {
-        Told::Lines => writeln!(std::io::stderr(), "{text}"),
-        Told::Json => writeln!(std::io::stderr(), "{}", json::message(text)),
-        Told::Foot(bar) => {
+    let _ = match &*DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) {
+        Destination::Lines => writeln!(std::io::stderr(), "{text}"),
+        Destination::Json => writeln!(std::io::stderr(), "{}", json::message(text)),
+        Destination::Foot(bar) => {
             bar.println(text);
             Ok(())
         }
-        Told::Screen(screen) => {
+        Destination::Screen(screen) => {
             screen.message(text);
             Ok(())
         }
@@ -132,11 +132,11 @@ fn cut(line: &str, width: usize) -> String {
 
 /// Standard error is read by a program.
 pub fn is_for_programs() -> bool {
-    matches!(&*TOLD_TO.lock().unwrap_or_else(PoisonError::into_inner), Told::Json)
+    matches!(&*DESTINATION.lock().unwrap_or_else(PoisonError::into_inner), Destination::Json)
 }
 
 /// From now on all messages are JSON.
 pub fn for_programs() -> Box<dyn Progress> {
-    tell_to(Told::Json);
+    tell_to(Destination::Json);
     Box::new(Json::new(Box::new(std::io::stderr())))
 }

@@ -3,7 +3,7 @@
 use super::eta::Eta;
 use super::keys::{Event, Keys};
 use super::lines::{before, ended};
-use super::{Finish, Progress, TerminalSize, Told, cut, tell, tell_to};
+use super::{Destination, Finish, Progress, TerminalSize, cut, tell, tell_to};
 use crate::analysis;
 use crate::wording::history::interim_analysis;
 use crate::wording::standings::Standings;
@@ -84,7 +84,7 @@ impl Progress for Terminal {
         self.bar.set_length(planned as u64);
         self.bar.set_position(ended as u64);
         self.bar.enable_steady_tick(TICK);
-        tell_to(Told::Foot(self.bar.clone()));
+        tell_to(Destination::Foot(self.bar.clone()));
         before(planned, ended).iter().for_each(|line| tell(line));
         self.keys = Keys::listen(|event| {
             if matches!(event, Event::Key(b'q')) && !end_requested() {
@@ -149,7 +149,7 @@ impl Progress for Terminal {
 
     fn end(&mut self, _finish: Option<Finish>) {
         self.keys = None;
-        tell_to(Told::Lines);
+        tell_to(Destination::Lines);
         self.bar.finish_and_clear();
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::confirm;
 use crate::cli::{Exit, Outcome, REFUSED};
 use anyhow::{Context, Result};
 use pickfs_disks::profile::{About, Drive, Fitted, RealDrive, Round, Wish, fitted, measure, pooled};
-use pickfs_disks::{Disk, Gives, Kind};
+use pickfs_disks::{Disk, Kind, ModelSpeeds};
 use pickfs_system::sys::devices::{content, device_number, queue_file, resolved, whole_disk};
 use pickfs_system::units::{show_bytes, show_duration};
 use pickfs_target::probe::device::{Counters, counters};
@@ -153,7 +153,7 @@ struct Compared {
 }
 
 fn compared(rounds: &[Round], disk: &Disk) -> Result<Vec<Compared>> {
-    let gives: Gives = pickfs_disks::gives(disk)?;
+    let speeds: ModelSpeeds = pickfs_disks::speeds_of(disk)?;
     let rate: fn(f64) -> String = |bytes| format!("{}/s", show_bytes(bytes));
     let time: fn(f64) -> String = show_duration;
     let iops: fn(f64) -> String = |each| format!("{each:.0} IOPS");
@@ -169,11 +169,11 @@ fn compared(rounds: &[Round], disk: &Disk) -> Result<Vec<Compared>> {
     row(
         "sequential read at the beginning",
         &|round| Some(round.sequential.first()?.1),
-        gives.sequential_reads[0],
+        speeds.sequential_reads[0],
         rate,
     );
-    row("sequential read at the end", &|round| Some(round.sequential.last()?.1), gives.sequential_reads[2], rate);
-    for (model, depth) in gives.random_reads.iter().zip([1, 32]) {
+    row("sequential read at the end", &|round| Some(round.sequential.last()?.1), speeds.sequential_reads[2], rate);
+    for (model, depth) in speeds.random_reads.iter().zip([1, 32]) {
         let of =
             |round: &Round| round.random.iter().find(|(of, _)| *of == depth).map(|(_, found)| found.requests_a_second);
         row(&format!("random read, 4 KiB, {depth} at a time"), &of, model.requests_a_second, iops);
@@ -181,10 +181,10 @@ fn compared(rounds: &[Round], disk: &Disk) -> Result<Vec<Compared>> {
     row(
         "random write, 4 KiB, cached",
         &|round| Some(round.writes.as_ref()?.random?.mean_ns),
-        gives.random_write.mean_ns,
+        speeds.random_write.mean_ns,
         time,
     );
-    for (unsaved, model) in gives.flushes {
+    for (unsaved, model) in speeds.flushes {
         let of = |round: &Round| {
             let flushes = &round.writes.as_ref()?.flushes;
             flushes.iter().find(|(count, _)| *count as u64 == unsaved).map(|(_, ns)| *ns)

@@ -5,7 +5,7 @@
 //! refused before anything is touched.
 
 mod job;
-mod told;
+mod output;
 
 use super::settings::{Path as PathKind, settings};
 use super::staging::Staging;
@@ -15,11 +15,11 @@ use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Program, Stage};
 use anyhow::{Context, Result, ensure};
 use job::{Job, Section};
+use output::Output;
 use pickfs_core::journal::FlagKind;
 use pickfs_core::plan::{Objection, Settings};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use told::Output;
 
 pub(crate) struct Fio;
 

@@ -2,13 +2,13 @@
 //! it, share what is there twice, defragment, let it run full, remove, lose a device, trim, check, scrub, balance, count
 //! what users take.
 
+mod background_writer;
 mod counted;
-mod cut;
+mod dedup_files;
 mod fill;
-mod held;
-mod other;
-mod pieces;
-mod twice;
+mod fragmented_files;
+mod snapshot_data;
+mod tail_files;
 
 use super::content::Pool;
 use super::settings::{Duration as DurationKind, Texts, choice, settings};
@@ -16,19 +16,19 @@ use super::{Description, MEAN_OF_PHASES, Workload, programs};
 use crate::stage::phase::*;
 use crate::stage::{Program, Stage, Timed, UpkeepPrograms};
 use anyhow::{Context, Result};
-use cut::Cut;
+use background_writer::BackgroundWriter;
+use dedup_files::DedupFiles;
 use fill::Fill;
-use held::Held;
-use other::Other;
+use fragmented_files::FragmentedFiles;
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::need::Need;
-use pieces::Pieces;
+use snapshot_data::SnapshotData;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use twice::Twice;
+use tail_files::TailFiles;
 
 pub(crate) struct Maintenance;
 
@@ -171,7 +171,7 @@ impl Workload for Maintenance {
         if all.contains(&Operation::Grow) {
             stage.halve()?;
         }
-        let other = Other { path: stage.root().join("other"), pool: &pool, refused: AtomicU64::new(0) };
+        let other = BackgroundWriter { path: stage.root().join("other"), pool: &pool, refused: AtomicU64::new(0) };
         stage.lay_out("laying out the other program's file", |_| other.lay_out())?;
         stage.phase(IDLE, |p| other.beside(p, |p, failed| p.until(idle, PAUSE, || Ok(failed())).map(drop)))?;
         let mut work = Work::new(stage.root(), &pool);
@@ -195,10 +195,10 @@ impl Workload for Maintenance {
 struct Work<'a> {
     pool: &'a Pool,
     fill: Fill<'a>,
-    twice: Option<Twice>,
-    pieces: Option<Pieces<'a>>,
-    held: Option<Held<'a>>,
-    cut: Option<Cut<'a>>,
+    twice: Option<DedupFiles>,
+    pieces: Option<FragmentedFiles<'a>>,
+    held: Option<SnapshotData<'a>>,
+    cut: Option<TailFiles<'a>>,
 }
 
 impl<'a> Work<'a> {
@@ -218,18 +218,20 @@ impl<'a> Work<'a> {
         let (root, pool) = (stage.root(), self.pool);
         match operation {
             Operation::Dedup => {
-                let twice = self.twice.insert(Twice { root });
+                let twice = self.twice.insert(DedupFiles { root });
                 stage.lay_out("laying out files and their copies", |_| twice.lay_out())
             }
             Operation::Defrag => {
                 let (folder, stored) = (root.join("pieces"), stage.stored().join("pieces"));
-                let pieces = self.pieces.insert(Pieces { folder, stored, pool, fragments: 0 });
+                let pieces = self.pieces.insert(FragmentedFiles { folder, stored, pool, fragments: 0 });
                 stage.lay_out("laying out files in pieces", |_| pieces.lay_out())?;
                 pieces.count(stage)
             }
             Operation::Snapshot => {
-                let programs = stage.snapshots(Held::SNAPSHOTS).context("this file system takes no snapshots")?;
-                let held = self.held.insert(Held { folder: root.join("held"), pool, programs, is_changed: false });
+                let programs =
+                    stage.snapshots(SnapshotData::SNAPSHOTS).context("this file system takes no snapshots")?;
+                let held =
+                    self.held.insert(SnapshotData { folder: root.join("held"), pool, programs, is_changed: false });
                 stage.lay_out("laying out what snapshots hold", |_| held.lay_out())
             }
             Operation::DeleteSnapshots => {
@@ -241,7 +243,7 @@ impl<'a> Work<'a> {
                 stage.degrade()
             }
             Operation::Shrink => {
-                let cut = self.cut.insert(Cut::new(root.join("cut"), pool, stage.device_bytes()));
+                let cut = self.cut.insert(TailFiles::new(root.join("cut"), pool, stage.device_bytes()));
                 stage.lay_out("laying out files where it is cut off", |_| cut.lay_out())
             }
             _ => Ok(()),
@@ -286,19 +288,18 @@ impl<'a> Work<'a> {
                 stage.say(operation.word(), "fragments_after_count", after as f64);
                 Ok(())
             }
-            Operation::Shrink => {
-                stage.check("reading back what was moved", || self.cut.as_ref().map_or(Ok(()), Cut::verify_smaller))
-            }
+            Operation::Shrink => stage
+                .check("reading back what was moved", || self.cut.as_ref().map_or(Ok(()), TailFiles::verify_smaller)),
             _ => Ok(()),
         }
     }
 
     /// All that was written without an error is there.
     fn verify(&self) -> Result<()> {
-        self.twice.as_ref().map_or(Ok(()), Twice::verify)?;
-        self.pieces.as_ref().map_or(Ok(()), Pieces::verify)?;
-        self.held.as_ref().map_or(Ok(()), Held::verify)?;
-        self.cut.as_ref().map_or(Ok(()), Cut::verify)?;
+        self.twice.as_ref().map_or(Ok(()), DedupFiles::verify)?;
+        self.pieces.as_ref().map_or(Ok(()), FragmentedFiles::verify)?;
+        self.held.as_ref().map_or(Ok(()), SnapshotData::verify)?;
+        self.cut.as_ref().map_or(Ok(()), TailFiles::verify)?;
         self.fill.verify()
     }
 }

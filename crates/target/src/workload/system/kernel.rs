@@ -164,10 +164,10 @@ impl Workload for Kernel {
             p.run(&compile)
         })?;
         let result = tree.join(&source.result);
-        let compiled = told(&result)?;
+        let compiled = size_and_digest(&result)?;
         stage.fact("compiled", &compiled);
         stage.phase("recompile", |p| p.run(&compile))?;
-        ensure!(told(&result)? == compiled, "making it again changed {}", result.display());
+        ensure!(size_and_digest(&result)? == compiled, "making it again changed {}", result.display());
         stage.phase("remove", |p| {
             p.removed(held.bytes, held.files);
             p.command(["rm", "-rf", &text(&unpacked)])
@@ -251,7 +251,7 @@ fn verify(unpacked: &Path, held: &ArchiveContents) -> Result<()> {
 }
 
 /// Size and digest of what was compiled: equal on all file systems.
-fn told(result: &Path) -> Result<String> {
+fn size_and_digest(result: &Path) -> Result<String> {
     let bytes = std::fs::read(result);
     let bytes = bytes.with_context(|| format!("make has not made {}; is `result` right?", result.display()))?;
     let name = result.file_name().unwrap_or_default().to_string_lossy();

@@ -1,7 +1,7 @@
 //! One operation of a trace, done on the file system under test.
 
 use super::bytes::to_write;
-use super::ground::{Buffer, Done, Ground, LONGEST_READ, nothing};
+use super::replay_dir::{Buffer, Done, LONGEST_READ, ReplayDir, nothing};
 use super::substitute;
 use pickfs_system::sys::file::sync_range;
 use pickfs_trace::{Kind, Op, attribute};
@@ -24,7 +24,7 @@ const OPEN_FLAGS: OFlags = OFlags::ACCMODE
     .union(OFlags::TMPFILE)
     .union(OFlags::PATH);
 
-impl Ground<'_> {
+impl ReplayDir<'_> {
     /// Does an operation; `number` is its own, which decides what it writes.
     pub(crate) fn call(&self, number: u32, op: &Op, buffer: &mut Buffer) -> Done {
         use Kind::*;

@@ -4,9 +4,9 @@ mod bytes;
 mod call;
 mod final_tree;
 mod first_tree;
-mod ground;
-mod order;
 mod replay;
+mod replay_dir;
+mod schedule;
 mod substitute;
 
 use super::settings::{NameOrPath, Number, choice, settings};
@@ -16,8 +16,6 @@ use crate::stack::Place;
 use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Latencies, Stage};
 use anyhow::{Context, Result};
-use ground::Ground;
-use order::Order;
 use pickfs_core::journal::FlagKind;
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::sys::process::allow_many_files;
@@ -26,6 +24,8 @@ use pickfs_system::units::show_share;
 use pickfs_trace::{Class, Trace, shipped};
 pub(crate) use replay::Outcome;
 use replay::Replay;
+use replay_dir::ReplayDir;
+use schedule::Schedule;
 use std::path::PathBuf;
 
 pub(crate) struct Replayed;
@@ -109,19 +109,19 @@ impl Workload for Replayed {
         let order = Recording::of(settings);
         let trace = order.staged(stage.place())?;
         stage.fact("trace", &summary(&trace));
-        let mut ground = Ground::new(&trace, &stage.root(), SEED)?;
+        let mut replay_dir = ReplayDir::new(&trace, &stage.root(), SEED)?;
         stage.lay_out("making what was there before the recording", |stage| {
             let limits = stage.limits();
-            stage.check("making the recording's first tree", || first_tree::make(&ground, limits))
+            stage.check("making the recording's first tree", || first_tree::make(&replay_dir, limits))
         })?;
-        ground.leave();
-        let compiled = Order::of(&trace);
+        replay_dir.leave();
+        let compiled = Schedule::of(&trace);
         allow_many_files();
         let mut pool = ThreadPool::new(compiled.lanes.len()).context("cannot start the threads of the replay")?;
-        let replay = Replay::new(&ground, &compiled, order.think);
+        let replay = Replay::new(&replay_dir, &compiled, order.think);
         let play = |p: &mut crate::stage::Timed| {
             let limits = p.limits();
-            ground.enter()?;
+            replay_dir.enter()?;
             p.own(|| replay.play(&mut pool, limits))
         };
         stage.phase_then(PHASE, play, |p, outcome| {
@@ -137,27 +137,27 @@ impl Workload for Replayed {
 
 /// A replay in a folder that is empty, without a stage: for tests and benchmarks of the replay itself.
 pub struct InFolder<'a> {
-    ground: Ground<'a>,
-    order: Order,
+    replay_dir: ReplayDir<'a>,
+    order: Schedule,
     pool: ThreadPool,
 }
 
 impl<'a> InFolder<'a> {
     /// Makes the first tree, and all threads ready.
     pub fn new(folder: &std::path::Path, trace: &'a Trace) -> Result<InFolder<'a>> {
-        let ground = Ground::new(trace, folder, SEED)?;
-        first_tree::make(&ground, || Ok(()))?;
-        let order = Order::of(trace);
+        let replay_dir = ReplayDir::new(trace, folder, SEED)?;
+        first_tree::make(&replay_dir, || Ok(()))?;
+        let order = Schedule::of(trace);
         let pool = ThreadPool::new(order.lanes.len())?;
-        Ok(InFolder { ground, order, pool })
+        Ok(InFolder { replay_dir, order, pool })
     }
 
     /// Once; with a seed, threads sleep at random.
     pub fn play(&mut self, think: f64, delays: Option<u64>) -> Result<Outcome> {
-        let mut replay = Replay::new(&self.ground, &self.order, think);
+        let mut replay = Replay::new(&self.replay_dir, &self.order, think);
         replay.delays = delays;
         let outcome = replay.play(&mut self.pool, || Ok(()));
-        self.ground.leave();
+        self.replay_dir.leave();
         outcome
     }
 }
@@ -168,7 +168,7 @@ pub fn play_in(folder: &std::path::Path, trace: &Trace, think: f64) -> Result<Ou
 
 /// The number of threads that a replay has, for which all of its order is found.
 pub fn threads(trace: &Trace) -> usize {
-    Order::of(trace).lanes.len()
+    Schedule::of(trace).lanes.len()
 }
 
 impl Recording {

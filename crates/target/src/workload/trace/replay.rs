@@ -1,7 +1,7 @@
 //! Plays a trace: a thread for each lane, which waits where the order wants it, thinks as long as the program did, and calls.
 
-use super::ground::{Done, Ground};
-use super::order::{Order, Step, Wait};
+use super::replay_dir::{Done, ReplayDir};
+use super::schedule::{Schedule, Step, Wait};
 use anyhow::{Result, anyhow};
 use pickfs_system::sys::clock::{Clock, use_processor};
 use pickfs_system::sys::thread_pool::ThreadPool;
@@ -18,8 +18,8 @@ const MOST_OWN: u64 = 2_000;
 
 /// How a trace is played.
 pub(crate) struct Replay<'a> {
-    pub ground: &'a Ground<'a>,
-    pub order: &'a Order,
+    pub replay_dir: &'a ReplayDir<'a>,
+    pub order: &'a Schedule,
     /// Times to think, as a multiple of the recorded ones.
     pub think: f64,
     /// For tests of the order: threads sleep now and then, by this seed.
@@ -62,9 +62,9 @@ pub struct Outcome {
 }
 
 impl<'a> Replay<'a> {
-    pub(crate) fn new(ground: &'a Ground<'a>, order: &'a Order, think: f64) -> Replay<'a> {
+    pub(crate) fn new(replay_dir: &'a ReplayDir<'a>, order: &'a Schedule, think: f64) -> Replay<'a> {
         let lanes = order.lanes.iter().map(|_| Lane::default()).collect();
-        Replay { ground, order, think, delays: None, lanes, stop: AtomicBool::new(false) }
+        Replay { replay_dir, order, think, delays: None, lanes, stop: AtomicBool::new(false) }
     }
 
     /// All of it, on a pool of as many threads as there are lanes.
@@ -103,7 +103,7 @@ impl<'a> Replay<'a> {
             if let Some(seed) = self.delays {
                 std::thread::sleep(delay(seed, step.op));
             }
-            let op = &self.ground.trace.ops[step.op as usize];
+            let op = &self.replay_dir.trace.ops[step.op as usize];
             let mut begun = clock.now();
             if self.think > 0.0 {
                 let spent = clock.nanoseconds(begun.saturating_sub(idle_from)).min(MOST_OWN);
@@ -115,7 +115,7 @@ impl<'a> Replay<'a> {
             }
             idle_from = begun;
             if is_call(op.kind) && !was_impossible(op) {
-                let done = self.ground.call(step.op, op, &mut buffer);
+                let done = self.replay_dir.call(step.op, op, &mut buffer);
                 idle_from = clock.now();
                 outcome.took.push((op.kind.class(), clock.nanoseconds(idle_from.saturating_sub(begun))));
                 outcome.compare(step.op, op, &done);

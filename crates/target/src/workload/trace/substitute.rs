@@ -1,6 +1,6 @@
 //! What programs do where a file system does not have a call: the C library's and cp's ways. Each time is counted.
 
-use super::ground::{Buffer, Done, Ground, LONGEST_READ, nothing};
+use super::replay_dir::{Buffer, Done, LONGEST_READ, ReplayDir, nothing};
 use pickfs_trace::Op;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -20,12 +20,12 @@ fn or_else(op: &Op, result: Result<u64, Errno>, instead: impl FnOnce() -> Result
 }
 
 /// posix_fallocate(3) of the C library writes a byte into each block; of other modes nothing is left.
-pub(crate) fn allocate(ground: &Ground, op: &Op) -> Done {
+pub(crate) fn allocate(replay_dir: &ReplayDir, op: &Op) -> Done {
     const BLOCK: usize = 4096;
     let mode = allocation(op);
-    let done = ground.with_open(op.object, |file| rustix::fs::fallocate(file, mode, op.offset, op.length));
+    let done = replay_dir.with_open(op.object, |file| rustix::fs::fallocate(file, mode, op.offset, op.length));
     or_else(op, nothing(done), || {
-        ground.with_open(op.object, |file| {
+        replay_dir.with_open(op.object, |file| {
             if mode != FallocateFlags::empty() {
                 return Ok(0);
             }
@@ -39,8 +39,8 @@ pub(crate) fn allocate(ground: &Ground, op: &Op) -> Done {
 }
 
 /// renameat2(2) with flags: without them, where the target does not know them.
-pub(crate) fn rename(ground: &Ground, op: &Op) -> Done {
-    let (folder, from, to) = (ground.folder(), ground.name(op.path), ground.name(op.other));
+pub(crate) fn rename(replay_dir: &ReplayDir, op: &Op) -> Done {
+    let (folder, from, to) = (replay_dir.folder(), replay_dir.name(op.path), replay_dir.name(op.other));
     let done = rustix::fs::renameat_with(folder, from, folder, to, rename_flags(op));
     or_else(op, nothing(done), || {
         if !rename_flags(op).contains(RenameFlags::EXCHANGE) {
@@ -54,38 +54,38 @@ pub(crate) fn rename(ground: &Ground, op: &Op) -> Done {
 }
 
 /// O_TMPFILE: a file whose name is removed at once. It cannot get another name later.
-pub(crate) fn unnamed(ground: &Ground, path: u32, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn unnamed(replay_dir: &ReplayDir, path: u32, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = (flags - OFlags::TMPFILE) | OFlags::CREATE | OFlags::EXCL;
-    let name = [ground.name(path).as_bytes(), b"/unnamed"].concat();
+    let name = [replay_dir.name(path).as_bytes(), b"/unnamed"].concat();
     let name = CString::new(name).unwrap_or_default();
-    let file = rustix::fs::openat(ground.folder(), &name, flags, Mode::from_raw_mode(0o600))?;
-    rustix::fs::unlinkat(ground.folder(), &name, AtFlags::empty())?;
+    let file = rustix::fs::openat(replay_dir.folder(), &name, flags, Mode::from_raw_mode(0o600))?;
+    rustix::fs::unlinkat(replay_dir.folder(), &name, AtFlags::empty())?;
     Ok(file)
 }
 
 /// copy_file_range(2): as sendfile(2), which reads and writes.
-pub(crate) fn copy_range(ground: &Ground, op: &Op, buffer: &mut Buffer) -> Done {
+pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> Done {
     let (has_from, has_to) = (op.flags & 1 != 0, op.flags & 2 != 0);
-    let done = both(ground, op.object, op.other, |source, sink| {
+    let done = both(replay_dir, op.object, op.other, |source, sink| {
         let (mut from, mut to) = (op.offset, op.flags >> 2);
         let (from, to) = (has_from.then_some(&mut from), has_to.then_some(&mut to));
         rustix::fs::copy_file_range(source, from, sink, to, op.length as usize).map(|bytes| bytes as u64)
     });
     or_else(op, done, || {
         let ranges = (has_from.then_some(op.offset), has_to.then_some(op.flags >> 2));
-        both(ground, op.object, op.other, |source, sink| by_hand(source, sink, ranges, op.length, buffer))
+        both(replay_dir, op.object, op.other, |source, sink| by_hand(source, sink, ranges, op.length, buffer))
     })
 }
 
 /// FICLONE and FICLONERANGE: the bytes are copied.
-pub(crate) fn clone(ground: &Ground, op: &Op, buffer: &mut Buffer) -> Done {
+pub(crate) fn clone(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> Done {
     let whole = op.length == 0 && op.offset == 0;
     let done = match whole {
-        true => both(ground, op.other, op.object, |source, sink| nothing(rustix::fs::ioctl_ficlone(sink, source))),
+        true => both(replay_dir, op.other, op.object, |source, sink| nothing(rustix::fs::ioctl_ficlone(sink, source))),
         false => Err(Errno::OPNOTSUPP),
     };
     or_else(op, done, || {
-        both(ground, op.other, op.object, |source, sink| {
+        both(replay_dir, op.other, op.object, |source, sink| {
             let length = if op.length == 0 { rustix::fs::fstat(source)?.st_size as u64 } else { op.length };
             nothing(by_hand(source, sink, (Some(op.offset), Some(op.flags)), length, buffer))
         })
@@ -93,12 +93,12 @@ pub(crate) fn clone(ground: &Ground, op: &Op, buffer: &mut Buffer) -> Done {
 }
 
 fn both<T>(
-    ground: &Ground,
+    replay_dir: &ReplayDir,
     source: u32,
     sink: u32,
     work: impl FnOnce(&OwnedFd, &OwnedFd) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    ground.with_open(source, |source| ground.with_open(sink, |sink| work(source, sink)))
+    replay_dir.with_open(source, |source| replay_dir.with_open(sink, |sink| work(source, sink)))
 }
 
 /// From and to these offsets, or where the files stand.

@@ -5,7 +5,7 @@ use super::line::split;
 use super::symbols::flags;
 use crate::record::class::USUAL;
 use crate::record::scope::Scope;
-use crate::{Entry, Kind, Op, PathNode, Trace, What, Writer};
+use crate::{Entry, EntryKind, Kind, Op, PathNode, Trace, Writer};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 
@@ -85,12 +85,12 @@ pub(crate) fn with_first_tree(trace: Trace, scope: &mut Scope, facts: &BTreeMap<
     writer.finish(&trace.header, &scope.numbering.paths, &tree)
 }
 
-fn what(found: Found, bytes: u64) -> What {
+fn what(found: Found, bytes: u64) -> EntryKind {
     match found {
-        Found::Folder => What::Directory,
-        Found::Link(to) => What::Link { to },
-        Found::Node => What::Node,
-        Found::Something | Found::File => What::File { bytes, class: USUAL },
+        Found::Folder => EntryKind::Directory,
+        Found::Link(to) => EntryKind::Link { to },
+        Found::Node => EntryKind::Node,
+        Found::Something | Found::File => EntryKind::File { bytes, class: USUAL },
     }
 }
 

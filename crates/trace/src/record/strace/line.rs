@@ -9,11 +9,11 @@ pub(crate) struct Line<'a> {
     pub tid: i32,
     /// Since 1970.
     pub at_ns: u64,
-    pub what: What<'a>,
+    pub what: LineKind<'a>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum What<'a> {
+pub(crate) enum LineKind<'a> {
     Call(Called<'a>),
     /// Another thread's line comes before its end: what was printed so far.
     Begun {
@@ -98,43 +98,43 @@ fn seconds(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
 }
 
-fn what(text: &str) -> Result<What<'_>> {
+fn what(text: &str) -> Result<LineKind<'_>> {
     if let Some(rest) = text.strip_prefix("+++ ") {
         return ending(rest);
     }
     if text.starts_with("--- ") || text.starts_with("strace: ") {
-        return Ok(What::Other);
+        return Ok(LineKind::Other);
     }
     if let Some(rest) = text.strip_prefix("<... ") {
         let (name, rest) = rest.split_once(" resumed>").context("`<...` without `resumed>`")?;
         let (rest, end) = split_end(rest)?;
-        return Ok(What::Resumed { name, rest, end });
+        return Ok(LineKind::Resumed { name, rest, end });
     }
     let (name, rest) = text.split_once('(').context("it is no call, no signal and no end of a process")?;
     ensure!(!name.is_empty() && name.bytes().all(is_of_name), "it is no call, no signal and no end of a process");
     if let Some(arguments) = rest.strip_suffix(UNFINISHED) {
-        return Ok(What::Begun { name, arguments });
+        return Ok(LineKind::Begun { name, arguments });
     }
     let (arguments, end) = split_end(rest)?;
     // The last call of a thread that ends in it.
     let arguments = arguments.trim_end().strip_suffix(UNFINISHED).unwrap_or(arguments);
-    Ok(What::Call(Called { name, arguments, end }))
+    Ok(LineKind::Call(Called { name, arguments, end }))
 }
 
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-fn ending(text: &str) -> Result<What<'_>> {
+fn ending(text: &str) -> Result<LineKind<'_>> {
     let number = |text: &str| text.split(' ').next().and_then(|word| word.parse().ok());
     if let Some(code) = text.strip_prefix("exited with ").and_then(number) {
-        return Ok(What::Ended { code });
+        return Ok(LineKind::Ended { code });
     }
     if let Some(by) = text.strip_prefix("superseded by execve in pid ").and_then(number) {
-        return Ok(What::Superseded { by });
+        return Ok(LineKind::Superseded { by });
     }
     match text.starts_with("killed by ") {
-        true => Ok(What::Ended { code: -1 }),
+        true => Ok(LineKind::Ended { code: -1 }),
         false => bail!("an end that is not known"),
     }
 }
@@ -289,7 +289,7 @@ mod tests {
 
     fn call(text: &str) -> (i32, String, Vec<String>, Option<Outcome<'_>>, u64) {
         let line = Line::of(text).unwrap();
-        let What::Call(called) = line.what else { panic!("{text}") };
+        let LineKind::Call(called) = line.what else { panic!("{text}") };
         let arguments = split(called.arguments).into_iter().map(str::to_string).collect();
         (line.tid, called.name.to_string(), arguments, called.end.result, called.end.took_ns)
     }
@@ -316,12 +316,15 @@ mod tests {
     #[test]
     fn all_kinds_of_lines_are_known() {
         let what = |text: &'static str| Line::of(text).unwrap().what;
-        assert_eq!(what("1 1.0 read(3<a>,  <unfinished ...>"), What::Begun { name: "read", arguments: "3<a>,  " });
-        assert!(matches!(what("1 1.0 <... read resumed>\"\\x61\", 9) = 1 <0.1>"), What::Resumed { name: "read", .. }));
-        assert_eq!(what("1 1.0 +++ exited with 7 +++"), What::Ended { code: 7 });
-        assert_eq!(what("1 1.0 +++ killed by SIGKILL (core dumped) +++"), What::Ended { code: -1 });
-        assert_eq!(what("1 1.0 +++ superseded by execve in pid 5 +++"), What::Superseded { by: 5 });
-        assert_eq!(what("1 1.0 --- SIGCHLD {si_signo=SIGCHLD} ---"), What::Other);
+        assert_eq!(what("1 1.0 read(3<a>,  <unfinished ...>"), LineKind::Begun { name: "read", arguments: "3<a>,  " });
+        assert!(matches!(
+            what("1 1.0 <... read resumed>\"\\x61\", 9) = 1 <0.1>"),
+            LineKind::Resumed { name: "read", .. }
+        ));
+        assert_eq!(what("1 1.0 +++ exited with 7 +++"), LineKind::Ended { code: 7 });
+        assert_eq!(what("1 1.0 +++ killed by SIGKILL (core dumped) +++"), LineKind::Ended { code: -1 });
+        assert_eq!(what("1 1.0 +++ superseded by execve in pid 5 +++"), LineKind::Superseded { by: 5 });
+        assert_eq!(what("1 1.0 --- SIGCHLD {si_signo=SIGCHLD} ---"), LineKind::Other);
     }
 
     #[test]

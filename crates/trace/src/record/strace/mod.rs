@@ -17,7 +17,7 @@ use crate::{Header, Op, SCHEMA};
 use anyhow::{Context, Result, ensure};
 use arguments::{Rebuilt, rebuilt};
 use first::Fact;
-use line::{Called, End, Line, Outcome, What};
+use line::{Called, End, Line, LineKind, Outcome};
 use pickfs_system::sys::ptrace::Resume;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -89,7 +89,7 @@ fn lines(log: &str) -> Result<Vec<Numbered<'_>>> {
 /// Where the program was when it began: what its first relative call says.
 fn first_folder(lines: &[Numbered]) -> Option<Vec<u8>> {
     lines.iter().find_map(|line| match &line.line.what {
-        What::Call(Called { arguments, .. }) | What::Begun { arguments, .. } => {
+        LineKind::Call(Called { arguments, .. }) | LineKind::Begun { arguments, .. } => {
             line::split(arguments).into_iter().filter(|word| word.starts_with("AT_FDCWD<")).find_map(line::place)
         }
         _ => None,
@@ -185,18 +185,20 @@ impl<'a> Reader<'a> {
         let Line { tid, at_ns, what } = &numbered.line;
         let (tid, at_ns) = (*tid, *at_ns);
         self.seen.now.set(self.seen.now.get().max(at_ns));
-        if !self.program.knows(tid) && !matches!(what, What::Other | What::Ended { .. } | What::Superseded { .. }) {
+        if !self.program.knows(tid)
+            && !matches!(what, LineKind::Other | LineKind::Ended { .. } | LineKind::Superseded { .. })
+        {
             self.meet(tid)?;
         }
         match what {
-            What::Call(called) => self.call(tid, at_ns, called, None),
-            What::Begun { name, arguments } => {
+            LineKind::Call(called) => self.call(tid, at_ns, called, None),
+            LineKind::Begun { name, arguments } => {
                 let began = self.program.ops();
                 let begun = Begun { name: (*name).into(), arguments: (*arguments).into(), at_ns, began };
                 self.begun.insert(tid, begun);
                 Ok(())
             }
-            What::Resumed { name, rest, end } => {
+            LineKind::Resumed { name, rest, end } => {
                 // Where the log begins in the middle of a call, its start is not there.
                 let Some(begun) = self.begun.remove(&tid) else { return Ok(()) };
                 ensure!(begun.name == *name, "{name} is resumed where {} began", begun.name);
@@ -204,15 +206,15 @@ impl<'a> Reader<'a> {
                 let called = Called { name, arguments: &arguments, end: *end };
                 self.call(tid, begun.at_ns, &called, Some(begun.began))
             }
-            What::Ended { code } => {
+            LineKind::Ended { code } => {
                 self.ended(tid, *code);
                 Ok(())
             }
-            What::Superseded { by } if self.program.knows(tid) && self.program.knows(*by) => {
+            LineKind::Superseded { by } if self.program.knows(tid) && self.program.knows(*by) => {
                 self.program.executed(tid, *by);
                 Ok(())
             }
-            What::Superseded { .. } | What::Other => Ok(()),
+            LineKind::Superseded { .. } | LineKind::Other => Ok(()),
         }
     }
 
@@ -249,7 +251,7 @@ impl<'a> Reader<'a> {
         let Called { name, arguments, end } = called;
         let before = self.idle.insert(tid, at_ns.saturating_add(end.took_ns));
         let thought = before.map_or(0, |before| at_ns.saturating_sub(before));
-        self.program.thought(tid, thought.saturating_sub(self.stop_ns));
+        self.program.add_think_time(tid, thought.saturating_sub(self.stop_ns));
         let Some(named) = symbols::call(name) else { return Ok(()) };
         let Some(result) = end.result.map(value) else { return Ok(()) };
         let Some(found) = rebuilt(named, arguments)? else { return Ok(()) };
@@ -305,7 +307,7 @@ impl<'a> Reader<'a> {
         };
         if let Some(now) = now {
             self.seen.folders.borrow_mut().insert(tid, now.clone());
-            self.program.stands_in(tid, now);
+            self.program.set_cwd(tid, now);
         }
     }
 
@@ -313,7 +315,7 @@ impl<'a> Reader<'a> {
     fn missing(&mut self, tid: i32, found: &Rebuilt) {
         for (descriptor, place) in &found.places {
             let is_open = *descriptor >= 0;
-            if is_open && self.program.misses(tid, *descriptor, place) {
+            if is_open && self.program.is_unseen_descriptor(tid, *descriptor, place) {
                 self.program.counts.not_recorded += 1;
             }
         }
@@ -351,7 +353,7 @@ fn parents(lines: &[Numbered]) -> HashMap<i32, Vec<i32>> {
     let mut parents: HashMap<i32, Vec<i32>> = HashMap::new();
     for Numbered { line, .. } in lines {
         let (name, end) = match &line.what {
-            What::Call(Called { name, end, .. }) | What::Resumed { name, end, .. } => (name, end),
+            LineKind::Call(Called { name, end, .. }) | LineKind::Resumed { name, end, .. } => (name, end),
             _ => continue,
         };
         let Some(Outcome::Value(child)) = end.result.filter(|_| STARTS.contains(name)) else { continue };
@@ -368,7 +370,7 @@ fn between_calls(lines: &[Numbered]) -> u64 {
     let (mut idle, mut gaps) = (HashMap::new(), Vec::new());
     for Numbered { line, .. } in lines {
         let took = match &line.what {
-            What::Call(Called { end: End { took_ns, .. }, .. }) => *took_ns,
+            LineKind::Call(Called { end: End { took_ns, .. }, .. }) => *took_ns,
             // For calls in two lines, the gap before them is not counted.
             _ => {
                 idle.remove(&line.tid);

@@ -1,7 +1,7 @@
 //! Logs of strace and what they become, line by line.
 
 use super::import;
-use crate::{Kind, Trace, What};
+use crate::{EntryKind, Kind, Trace};
 
 /// Lines with their thread; a call each 10 microseconds.
 fn log(lines: &[(i32, &str)]) -> String {
@@ -36,8 +36,8 @@ fn calls_on_files_become_operations_and_others_do_not() {
     assert_eq!((read.length, read.result, read.took_ns, read.object), (4096, 700, 3968, 1));
     assert_eq!((trace.ops[3].result, trace.header.exit, trace.header.elsewhere), (-2, 3, 1));
     // The file was there, with what was read of it.
-    let files: Vec<What> = trace.tree.iter().map(|entry| entry.what).collect();
-    assert_eq!(files, [What::Directory, What::File { bytes: 700, class: 2 }]);
+    let files: Vec<EntryKind> = trace.tree.iter().map(|entry| entry.what).collect();
+    assert_eq!(files, [EntryKind::Directory, EntryKind::File { bytes: 700, class: 2 }]);
 }
 
 #[test]
@@ -72,15 +72,15 @@ fn what_was_there_is_guessed_from_what_was_found() {
         (1, r#"mkdir("have", 0777) = -1 EEXIST (File exists) <0.000001>"#),
         (1, r#"rmdir("empty") = 0 <0.000001>"#),
     ]);
-    let mut found: Vec<(String, What)> =
+    let mut found: Vec<(String, EntryKind)> =
         trace.tree.iter().map(|entry| (trace.paths.text(entry.path), entry.what)).collect();
     found.sort_by_key(|(name, _)| name.clone());
-    let count = |wanted: fn(&What) -> bool| found.iter().filter(|(_, what)| wanted(what)).count();
+    let count = |wanted: fn(&EntryKind) -> bool| found.iter().filter(|(_, what)| wanted(what)).count();
     // The root, s, old, empty; s/f, old/in, have; l.
-    assert_eq!(count(|what| *what == What::Directory), 4, "{found:?}");
-    assert_eq!(count(|what| *what == What::File { bytes: 900, class: 2 }), 1);
-    assert_eq!(count(|what| matches!(what, What::File { bytes: 0, .. })), 2, "{found:?}");
-    assert_eq!(count(|what| matches!(what, What::Link { to: Some(_) })), 1, "{found:?}");
+    assert_eq!(count(|what| *what == EntryKind::Directory), 4, "{found:?}");
+    assert_eq!(count(|what| *what == EntryKind::File { bytes: 900, class: 2 }), 1);
+    assert_eq!(count(|what| matches!(what, EntryKind::File { bytes: 0, .. })), 2, "{found:?}");
+    assert_eq!(count(|what| matches!(what, EntryKind::Link { to: Some(_) })), 1, "{found:?}");
 }
 
 #[test]

@@ -12,18 +12,18 @@
 //! The page cache is written back in stretches of at most 1 MiB, so a file that was written in one go has its extents at multiples
 //! of 64 KiB. Small writes with `fsync` between make smaller ones. An extent at the end of a bucket is cut there, which is left out.
 
-use super::{Piece, Rules, Stored, Way};
+use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::{Chunks, Codec};
 
 const BLOCK: u64 = 4096;
 const MAX_INLINE: u64 = 1024;
-const EXTENT: Chunks = Chunks { codec: &Codec::Lz4Fast, bytes: 64 << 10, only_full: false, header: 0, block: BLOCK };
+const EXTENT: Chunks = Chunks { codec: &Codec::Lz4, bytes: 64 << 10, only_full: false, header: 0, block: BLOCK };
 pub(crate) const LZ4: Codec = Codec::Chunks(EXTENT);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd64k, header: 4, ..EXTENT });
 
 pub(crate) const RULES: Rules = Rules { filesystem: "bcachefs", pieces, in_records: false, compsize: false };
 
-fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+fn pieces(way: &StorageOption, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let store = |piece: &Piece| {
         let plain = if file <= MAX_INLINE { 0 } else { piece.bytes.next_multiple_of(BLOCK) };
         Stored { disk: way.size(piece).map_or(plain, |packed| packed.min(plain)), plain }
@@ -33,15 +33,15 @@ fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CODECS, WAYS};
+    use super::super::{CODECS, STORAGE_OPTIONS};
     use super::*;
     use crate::codec::Meter;
     use crate::content::Content;
     use crate::profile::Stuff;
     use pickfs_system::random::Random;
 
-    const NONE: Way = WAYS[14];
-    const PACKED: Way = WAYS[15];
+    const NONE: StorageOption = STORAGE_OPTIONS[14];
+    const PACKED: StorageOption = STORAGE_OPTIONS[15];
 
     #[test]
     fn files_lie_in_the_b_tree_whether_they_are_compressed_or_not() {

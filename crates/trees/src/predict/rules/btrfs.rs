@@ -8,7 +8,7 @@
 //!   first, and if that is too much, as it is. LZO is taken there even if it grew.
 //! * A last piece of one sector or less is not compressed, as no sector could be saved.
 
-use super::{Piece, Rules, Stored, Way};
+use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::Codec;
 
 const SECTOR: u64 = 4096;
@@ -17,7 +17,7 @@ const MAX_INLINE: u64 = 2048;
 
 pub(crate) const RULES: Rules = Rules { filesystem: "btrfs", pieces, in_records: false, compsize: true };
 
-fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+fn pieces(way: &StorageOption, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let mut marked = false;
     let store = |piece: &Piece| {
         if file <= SECTOR {
@@ -32,7 +32,7 @@ fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     pieces.iter().map(store).collect()
 }
 
-fn small(way: &Way, piece: &Piece) -> Stored {
+fn small(way: &StorageOption, piece: &Piece) -> Stored {
     let may_grow = way.codec == Some(Codec::Lzo);
     let tried = way.size(piece).filter(|_| !piece.skipped);
     let packed = tried.filter(|packed| *packed <= MAX_INLINE && (may_grow || *packed < piece.bytes));
@@ -49,18 +49,18 @@ fn sectors(bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CODECS, WAYS};
+    use super::super::{CODECS, STORAGE_OPTIONS};
     use super::*;
 
-    const LZO: Way = WAYS[1];
-    const ZSTD: Way = WAYS[3];
+    const LZO: StorageOption = STORAGE_OPTIONS[1];
+    const ZSTD: StorageOption = STORAGE_OPTIONS[3];
     const PIECE: u64 = 128 << 10;
 
     fn piece(bytes: u64, packed: u64) -> Piece {
         Piece { bytes, sizes: [packed; CODECS.len()], ..Piece::default() }
     }
 
-    fn disk(way: &Way, file: u64, all: &[Piece]) -> Vec<u64> {
+    fn disk(way: &StorageOption, file: u64, all: &[Piece]) -> Vec<u64> {
         pieces(way, file, all).iter().map(|stored| stored.disk).collect()
     }
 
@@ -73,8 +73,8 @@ mod tests {
             (&ZSTD, 2049, 2060, 4096, 4096),
             (&ZSTD, 4096, 785, 785, 4096),
             (&ZSTD, 4096, 2049, 4096, 4096),
-            (&WAYS[0], 2048, 1, 2048, 2048),
-            (&WAYS[0], 2049, 1, 4096, 4096),
+            (&STORAGE_OPTIONS[0], 2048, 1, 2048, 2048),
+            (&STORAGE_OPTIONS[0], 2049, 1, 4096, 4096),
         ];
         for (way, bytes, packed, disk, plain) in cases {
             assert_eq!(pieces(way, bytes, &[piece(bytes, packed)]), [Stored { disk, plain }], "{bytes} {packed}");

@@ -6,7 +6,7 @@
 //! * Where the blocks, with 8 bytes of index for each 4 KiB of content, save nothing, the file is stored as it is.
 //! * A file that is stored as it is has whole blocks, and its end behind its inode, where both fit into a block.
 
-use super::{Piece, Rules, Stored, Way};
+use super::{Piece, Rules, StorageOption, Stored};
 
 const BLOCK: u64 = 4096;
 /// An inode with a time of its own (struct erofs_inode_extended).
@@ -17,7 +17,7 @@ const INDEX_HEAD: u64 = 16;
 
 pub(crate) const RULES: Rules = Rules { filesystem: "erofs", pieces, in_records: false, compsize: false };
 
-fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+fn pieces(way: &StorageOption, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let plain: Vec<u64> = pieces.iter().map(|piece| plain(file, piece.bytes)).collect();
     let packed: Option<Vec<u64>> = pieces.iter().map(|piece| way.size(piece)).collect();
     let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
@@ -47,15 +47,15 @@ fn plain(file: u64, bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CODECS, WAYS};
+    use super::super::{CODECS, STORAGE_OPTIONS};
     use super::*;
 
-    const NONE: Way = WAYS[9];
-    const LZ4HC: Way = WAYS[10];
+    const NONE: StorageOption = STORAGE_OPTIONS[9];
+    const LZ4HC: StorageOption = STORAGE_OPTIONS[10];
     const PIECE: u64 = 128 << 10;
 
     /// The file's bytes, each piece with what it is compressed to, and what is stored.
-    type Row = (&'static Way, u64, &'static [(u64, u64)], &'static [u64]);
+    type Row = (&'static StorageOption, u64, &'static [(u64, u64)], &'static [u64]);
 
     #[test]
     fn files_as_mkfs_erofs_stores_them() {

@@ -11,20 +11,20 @@
 //! What a cluster saves stays reserved for the file until it is released (`f2fs_io release_cblocks`), which makes the file
 //! read-only: until then neither df nor du shows it. What is predicted is what is written, and what is taken after that.
 
-use super::{Piece, Rules, Stored, Way};
+use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::{Chunks, Codec};
 
 const BLOCK: u64 = 4096;
 /// Addresses in an inode, without those of attributes and one that is reserved, of 4 bytes each.
 const MAX_INLINE: u64 = 4 * (923 - 50 - 1);
 const CLUSTER: Chunks =
-    Chunks { codec: &Codec::Lz4Fast, bytes: 4 * BLOCK as usize, only_full: true, header: 24, block: BLOCK };
+    Chunks { codec: &Codec::Lz4, bytes: 4 * BLOCK as usize, only_full: true, header: 24, block: BLOCK };
 pub(crate) const LZ4: Codec = Codec::Chunks(CLUSTER);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd(1), ..CLUSTER });
 
 pub(crate) const RULES: Rules = Rules { filesystem: "f2fs", pieces, in_records: false, compsize: false };
 
-fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
+fn pieces(way: &StorageOption, file: u64, pieces: &[Piece]) -> Vec<Stored> {
     let plain = |piece: &Piece| piece.bytes.next_multiple_of(BLOCK);
     let disk = |piece: &Piece| match way.size(piece) {
         None if file <= MAX_INLINE => 0,
@@ -35,12 +35,12 @@ fn pieces(way: &Way, file: u64, pieces: &[Piece]) -> Vec<Stored> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CODECS, WAYS};
+    use super::super::{CODECS, STORAGE_OPTIONS};
     use super::*;
     use crate::codec::Meter;
 
-    const NONE: Way = WAYS[11];
-    const PACKED: Way = WAYS[12];
+    const NONE: StorageOption = STORAGE_OPTIONS[11];
+    const PACKED: StorageOption = STORAGE_OPTIONS[12];
 
     #[test]
     fn only_files_that_are_never_compressed_lie_in_their_inodes() {

@@ -46,7 +46,7 @@ pub struct Rules {
     pub filesystem: &'static str,
     /// What is stored for each of a file's pieces, in their order. Some pieces may be missing if the size of the file shows
     /// that there are more.
-    pieces: fn(&Way, u64, &[Piece]) -> Vec<Stored>,
+    pieces: fn(&StorageOption, u64, &[Piece]) -> Vec<Stored>,
     /// Files are counted by their size in records: so what is not compressed is known from the walk.
     pub(crate) in_records: bool,
     /// compsize(8) reads it.
@@ -58,7 +58,7 @@ pub const ALL: [&Rules; 5] = [&btrfs::RULES, &zfs::RULES, &erofs::RULES, &f2fs::
 
 /// One way to store: a file system with its compression.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct StorageOption {
     pub rules: &'static Rules,
     /// As its mount option or property has it.
     pub option: &'static str,
@@ -66,11 +66,11 @@ pub struct Way {
     pub codec: Option<Codec>,
 }
 
-const fn way(rules: &'static Rules, option: &'static str, codec: Option<Codec>) -> Way {
-    Way { rules, option, codec }
+const fn way(rules: &'static Rules, option: &'static str, codec: Option<Codec>) -> StorageOption {
+    StorageOption { rules, option, codec }
 }
 
-pub const WAYS: [Way; 17] = [
+pub const STORAGE_OPTIONS: [StorageOption; 17] = [
     way(&btrfs::RULES, "none", None),
     way(&btrfs::RULES, "lzo", Some(Codec::Lzo)),
     way(&btrfs::RULES, "zlib:3", Some(Codec::Zlib(3))),
@@ -98,7 +98,7 @@ pub(crate) struct Stored {
     pub plain: u64,
 }
 
-impl Way {
+impl StorageOption {
     /// Compressed bytes of a piece; none where the way does not compress.
     fn size(&self, piece: &Piece) -> Option<u64> {
         let index = CODECS.iter().position(|codec| Some(*codec) == self.codec)?;

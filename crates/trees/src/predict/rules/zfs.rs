@@ -5,7 +5,7 @@
 //! compressed if an eighth is saved and a sector at that (OpenZFS, "compression" in zfsprops(7)). Pointers to
 //! many records and the parity of raidz come on top.
 
-use super::{Piece, Rules, Stored, Way};
+use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::Codec;
 
 const RECORD: u64 = 128 << 10;
@@ -33,7 +33,7 @@ pub(crate) const RULES: Rules = Rules {
     compsize: false,
 };
 
-fn pieces(way: &Way, file: u64, pieces: &[Piece], pool: &Pool) -> Vec<Stored> {
+fn pieces(way: &StorageOption, file: u64, pieces: &[Piece], pool: &Pool) -> Vec<Stored> {
     let sectors = |bytes: u64| bytes.next_multiple_of(1 << pool.ashift);
     let store = |piece: &Piece| {
         let record = if file > RECORD { RECORD } else { piece.bytes.next_multiple_of(STEP) };
@@ -50,7 +50,7 @@ fn pieces(way: &Way, file: u64, pieces: &[Piece], pool: &Pool) -> Vec<Stored> {
 }
 
 /// Before the compressed bytes: lz4 has its length there, zstd its length, version and level.
-fn header(way: &Way) -> u64 {
+fn header(way: &StorageOption) -> u64 {
     match way.codec {
         Some(Codec::Lz4) => 4,
         Some(Codec::Zstd(_)) => 8,
@@ -60,14 +60,14 @@ fn header(way: &Way) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CODECS, WAYS};
+    use super::super::{CODECS, STORAGE_OPTIONS};
     use super::*;
 
-    const OFF: Way = WAYS[5];
-    const GZIP: Way = WAYS[7];
-    const ZSTD: Way = WAYS[8];
+    const OFF: StorageOption = STORAGE_OPTIONS[5];
+    const GZIP: StorageOption = STORAGE_OPTIONS[7];
+    const ZSTD: StorageOption = STORAGE_OPTIONS[8];
 
-    fn disk(way: &Way, file: u64, bytes: u64, packed: u64, ashift: u32) -> u64 {
+    fn disk(way: &StorageOption, file: u64, bytes: u64, packed: u64, ashift: u32) -> u64 {
         let piece = Piece { bytes, sizes: [packed; CODECS.len()], ..Piece::default() };
         pieces(way, file, &[piece], &Pool { ashift, ..Pool::default() })[0].disk
     }

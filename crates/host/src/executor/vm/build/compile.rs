@@ -52,9 +52,9 @@ pub(crate) fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnM
     for source in &recipe.compiled {
         let job = Job::of(recipe, source, folder, root)?;
         if job.kept.is_dir() {
-            say(&format!("{} was compiled for this kernel before, and is kept", job.told()));
+            say(&format!("{} was compiled for this kernel before, and is kept", job.title()));
         } else {
-            job.compile(say).with_context(|| format!("cannot compile {}", job.told()))?;
+            job.compile(say).with_context(|| format!("cannot compile {}", job.title()))?;
         }
         let modules = root.join(MODULES).join(&job.kernel).join(UPDATES);
         std::fs::create_dir_all(&modules).with_context(|| format!("cannot make {}", modules.display()))?;
@@ -100,15 +100,15 @@ impl<'r> Job<'r> {
         Ok(Job { recipe, source, version, kernel, desk: folder.join("desk"), kept: guests.join(COMPILED).join(name) })
     }
 
-    fn told(&self) -> String {
+    fn title(&self) -> String {
         format!("{} {} for kernel {}", self.source.package, self.version, self.kernel)
     }
 
     fn compile(&self, say: &mut dyn FnMut(&str)) -> Result<()> {
         let namespaces = namespaces()?;
-        say(&format!("fetching what compiles {}", self.told()));
+        say(&format!("fetching what compiles {}", self.title()));
         self.unpack()?;
-        say(&format!("compiling {}; it takes minutes, and is done once", self.told()));
+        say(&format!("compiling {}; it takes minutes, and is done once", self.title()));
         self.work(namespaces, say)?;
         let partial = PathBuf::from(format!("{}.{PARTIAL}", self.kept.display()));
         // What a build that was killed has left.
@@ -147,7 +147,7 @@ impl<'r> Job<'r> {
         let make_log = self.desk.join("var/lib/dkms").join(&name).join(&version).join("build/make.log");
         let one = ["-m", &name, "-v", &version, "-k", &self.kernel];
         for words in [[&["dkms", "add"], &one[..4]].concat(), [&["dkms", "build"], &one[..]].concat()] {
-            let told = self.told();
+            let told = self.title();
             let watched = Watched { told: &told, log: &log, other_log: &make_log };
             let ran = watched.run(&inside(&self.desk, namespaces, &words)?, say);
             ran.map_err(
@@ -187,7 +187,7 @@ impl<'r> Job<'r> {
             folder == "module" && path.file_name().is_some_and(|name| name.to_string_lossy().contains(".ko"))
         });
         let modules: Vec<PathBuf> = made.collect();
-        ensure!(!modules.is_empty(), "DKMS has made no module of {}", self.told());
+        ensure!(!modules.is_empty(), "DKMS has made no module of {}", self.title());
         Ok(modules)
     }
 }
@@ -272,7 +272,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let job = unpacked(folder.path(), recipe()).expect("a job");
         assert_eq!(job.kept, folder.path().join("compiled/zfs-dkms_2.1.11-1+deb12u1_6.1.0-9-amd64"));
-        assert_eq!(job.told(), "zfs-dkms 2.1.11-1+deb12u1 for kernel 6.1.0-9-amd64");
+        assert_eq!(job.title(), "zfs-dkms 2.1.11-1+deb12u1 for kernel 6.1.0-9-amd64");
         assert!(job.desk.starts_with(folder.path().join("guest.partial")), "it goes with what was begun");
         assert_eq!(manifest(recipe(), "a 1\nzfsutils-linux 2.1\n"), "zfs-dkms 2.1\n");
     }

@@ -46,7 +46,7 @@ const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\"
     ln -s usr/bin usr/sbin usr/lib usr/lib64 \"$1\"";
 
 /// Options of apt on this machine for reaching and trusting its archive; a guest needs the same.
-const TOLD_TO_APT: &[&str] = &["Acquire::Check-Valid-Until", "Acquire::http::Proxy", "Acquire::https::Proxy"];
+const APT_OPTIONS: &[&str] = &["Acquire::Check-Valid-Until", "Acquire::http::Proxy", "Acquire::https::Proxy"];
 
 /// Those of the packages that the release has, with all that they need. Of further suites apt takes only what the release
 /// has not, if they are like experimental: their Release file says `NotAutomatic` (apt_preferences(5)).
@@ -74,7 +74,7 @@ pub(super) fn unpack(
     ];
     words.extend(suites.iter().map(|suite| OsString::from(format!("--setup-hook={}", source_of(suite)))));
     words.push(format!("--include=?and(?version(.),?or({}))", names.join(",")).into());
-    words.extend(said_to_apt()?.iter().map(|line| format!("--aptopt={line}").into()));
+    words.extend(host_apt_options()?.iter().map(|line| format!("--aptopt={line}").into()));
     words.extend([release.into(), root.into()]);
     run(&words, Some(temporary)).map(drop)
 }
@@ -84,9 +84,9 @@ fn source_of(suite: &str) -> String {
     format!("echo 'deb {MIRROR} {suite} main' > \"$1/etc/apt/sources.list.d/{suite}.list\"")
 }
 
-fn said_to_apt() -> Result<Vec<String>> {
+fn host_apt_options() -> Result<Vec<String>> {
     let said = run(&["apt-config".into(), "dump".into()], None)?;
-    let wanted = |line: &&str| line.split_whitespace().next().is_some_and(|key| TOLD_TO_APT.contains(&key));
+    let wanted = |line: &&str| line.split_whitespace().next().is_some_and(|key| APT_OPTIONS.contains(&key));
     Ok(said.lines().filter(wanted).map(|line| line.trim_end_matches(';').to_string()).collect())
 }
 

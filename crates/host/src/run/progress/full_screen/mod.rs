@@ -11,7 +11,7 @@ mod machine;
 use super::eta::Eta;
 use super::keys::{Event, Keys};
 use super::lines::{before, ended};
-use super::{Finish, Progress, TerminalSize, Told, tell, tell_to};
+use super::{Destination, Finish, Progress, TerminalSize, tell, tell_to};
 use crate::analysis;
 use crate::wording::history::interim_analysis;
 use crate::wording::standings::Standings;
@@ -190,7 +190,7 @@ impl Progress for FullScreen {
             view.clock = Eta::new(planned, ended);
             view.most_rounds = run.plan.stop.most_rounds();
         });
-        tell_to(Told::Screen(self.shared.clone()));
+        tell_to(Destination::Screen(self.shared.clone()));
         before(planned, ended).iter().for_each(|line| tell(line));
         let shared = self.shared.clone();
         self.keys = Keys::listen(move |event| match event {
@@ -273,7 +273,7 @@ impl Progress for FullScreen {
         ticker.thread().unpark();
         let _ = ticker.join();
         leave();
-        tell_to(Told::Lines);
+        tell_to(Destination::Lines);
         // They were on a screen that is gone.
         let messages = std::mem::take(&mut self.shared.view().messages);
         messages.iter().for_each(|line| tell(line));

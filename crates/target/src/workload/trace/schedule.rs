@@ -6,14 +6,14 @@ use pickfs_trace::{Kind, Op, Target, Trace};
 use std::ops::Range;
 
 /// A trace made ready: who does what after whom.
-pub(crate) struct Order {
+pub(crate) struct Schedule {
     /// Operations of each lane, in order.
     pub lanes: Vec<Vec<Step>>,
     /// What the steps wait for.
     pub waits: Vec<Wait>,
 }
 
-/// An operation by its number in the trace, and which of [`Order::waits`] come before it.
+/// An operation by its number in the trace, and which of [`Schedule::waits`] come before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub op: u32,
@@ -27,8 +27,8 @@ pub(crate) struct Wait {
     pub steps: u32,
 }
 
-impl Order {
-    pub(crate) fn of(trace: &Trace) -> Order {
+impl Schedule {
+    pub(crate) fn of(trace: &Trace) -> Schedule {
         let lanes = lanes_of_threads(trace);
         let count = lanes.iter().max().map_or(1, |most| *most as usize + 1);
         let mut compiler = Compiler {
@@ -44,7 +44,7 @@ impl Order {
             seen: vec![vec![0; count]; count],
             before: Vec::new(),
         };
-        let mut order = Order { lanes: vec![Vec::new(); count], waits: Vec::new() };
+        let mut order = Schedule { lanes: vec![Vec::new(); count], waits: Vec::new() };
         for (number, op) in (0..).zip(&trace.ops) {
             let lane = lanes[op.thread as usize];
             let from = order.waits.len() as u32;
@@ -232,7 +232,7 @@ mod tests {
     use pickfs_trace::{Header, Numbering};
 
     /// Operations on `top0/a` to `top0/d`, as `(thread, kind, path, other)`.
-    fn order(ops: &[(u32, Kind, u32, u32)]) -> Order {
+    fn order(ops: &[(u32, Kind, u32, u32)]) -> Schedule {
         let mut numbering = Numbering::default();
         let root = numbering.root(0);
         let a = numbering.below(root, b"a").unwrap();
@@ -249,10 +249,10 @@ mod tests {
         };
         let header = Header { threads: 4, roots: 1, ..Header::default() };
         let ops = (0..).zip(ops).map(op).collect();
-        Order::of(&Trace { header, paths: numbering.paths, tree: Vec::new(), ops })
+        Schedule::of(&Trace { header, paths: numbering.paths, tree: Vec::new(), ops })
     }
 
-    fn waits(order: &Order, lane: usize, step: usize) -> Vec<(u32, u32)> {
+    fn waits(order: &Schedule, lane: usize, step: usize) -> Vec<(u32, u32)> {
         let Range { start, end } = order.lanes[lane][step].waits.clone();
         order.waits[start as usize..end as usize].iter().map(|wait| (wait.lane, wait.steps)).collect()
     }

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Output {
-    jobs: Vec<Told>,
+    jobs: Vec<JobOutput>,
 }
 
 /// One job; clones of a section have its name each, unless fio was asked to report them as a group.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct JobOutput {
     jobname: String,
     error: i64,
     #[serde(default)]
@@ -81,7 +81,7 @@ impl Output {
 }
 
 impl Output {
-    fn clones(&self, section: &Section) -> Vec<&Told> {
+    fn clones(&self, section: &Section) -> Vec<&JobOutput> {
         self.jobs.iter().filter(|job| job.jobname == section.name).collect()
     }
 
@@ -113,8 +113,8 @@ struct All {
 }
 
 impl Sum {
-    fn of(section: &Section, clones: &[&Told]) -> Sum {
-        let all = |of: fn(&Told) -> &Moved| All::of(clones.iter().map(|job| of(job)));
+    fn of(section: &Section, clones: &[&JobOutput]) -> Sum {
+        let all = |of: fn(&JobOutput) -> &Moved| All::of(clones.iter().map(|job| of(job)));
         let moved = [("read", all(|job| &job.read)), ("write", all(|job| &job.write)), ("trim", all(|job| &job.trim))];
         let mut syncs = Latencies::new();
         clones.iter().for_each(|job| job.sync.lat_ns.record_in(&mut syncs));
@@ -208,7 +208,7 @@ mod tests {
     fn sum(name: &str) -> (Section, Sum) {
         let output = Output::parse(TOLD).unwrap();
         let section = Job::parse(JOB).sections.into_iter().find(|section| section.name == name).unwrap();
-        let clones: Vec<&Told> = output.jobs.iter().filter(|job| job.jobname == name).collect();
+        let clones: Vec<&JobOutput> = output.jobs.iter().filter(|job| job.jobname == name).collect();
         let sum = Sum::of(&section, &clones);
         (section, sum)
     }
@@ -248,7 +248,7 @@ mod tests {
         let mut job = raw(0);
         // As fio 3.33 reports four that took 15 ms each.
         job["job_runtime"] = 60.into();
-        let told: Told = serde_json::from_value(job).unwrap();
+        let told: JobOutput = serde_json::from_value(job).unwrap();
         for (options, milliseconds) in [
             ("numjobs=4\ngroup_reporting", 16.0),
             ("numjobs=2\ngroup_reporting=1", 30.0),

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// What all threads of a replay share.
-pub(crate) struct Ground<'a> {
+pub(crate) struct ReplayDir<'a> {
     pub trace: &'a Trace,
     root: PathBuf,
-    /// Open between [`Ground::enter`] and [`Ground::leave`]: what is open keeps a file system from being unmounted.
+    /// Open between [`ReplayDir::enter`] and [`ReplayDir::leave`]: what is open keeps a file system from being unmounted.
     folder: OnceLock<OwnedFd>,
     /// From the folder on, by number; the first is empty.
     names: Vec<CString>,
@@ -41,13 +41,13 @@ pub(crate) type Buffer = Vec<u8>;
 /// Longer reads are done in parts.
 pub(crate) const LONGEST_READ: u64 = 16 << 20;
 
-impl<'a> Ground<'a> {
-    pub(crate) fn new(trace: &'a Trace, root: &Path, seed: u64) -> anyhow::Result<Ground<'a>> {
+impl<'a> ReplayDir<'a> {
+    pub(crate) fn new(trace: &'a Trace, root: &Path, seed: u64) -> anyhow::Result<ReplayDir<'a>> {
         let paths = (1..=trace.paths.len() as u32).map(|path| CString::new(trace.paths.text(path)));
         let names = std::iter::once(Ok(CString::default())).chain(paths).collect::<Result<_, _>>()?;
         let objects = trace.ops.iter().filter(|op| op.opens()).count();
         let open = (0..=objects).map(|_| RwLock::new(None)).collect();
-        Ok(Ground { trace, root: root.into(), folder: OnceLock::new(), names, open, bytes: Bytes::new(trace, seed) })
+        Ok(ReplayDir { trace, root: root.into(), folder: OnceLock::new(), names, open, bytes: Bytes::new(trace, seed) })
     }
 
     pub(crate) fn name(&self, path: u32) -> &CString {

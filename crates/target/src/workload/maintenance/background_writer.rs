@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Another program that makes 4 KiB durable every 100 ms, in a file that was there before.
-pub(super) struct Other<'a> {
+pub(super) struct BackgroundWriter<'a> {
     pub(super) path: PathBuf,
     pub(super) pool: &'a Pool,
     /// Writes that the file system refused because it was full.
     pub(super) refused: AtomicU64,
 }
 
-impl Other<'_> {
+impl BackgroundWriter<'_> {
     const EVERY: Duration = Duration::from_millis(100);
     const BLOCK: usize = 4096;
     const BLOCKS: u64 = 256;
 
     pub(super) fn lay_out(&self) -> Result<()> {
         let mut file = File::create_new(&self.path).context("making the other program's file")?;
-        Ok(file.write_all(self.pool.piece(0, Other::BLOCK * Other::BLOCKS as usize))?)
+        Ok(file.write_all(self.pool.piece(0, Self::BLOCK * Self::BLOCKS as usize))?)
     }
 
     pub(super) fn beside(
@@ -36,8 +36,8 @@ impl Other<'_> {
         let file = File::options().write(true).open(&self.path).context("opening the other program's file")?;
         self.refused.store(0, Ordering::Relaxed);
         let write = |number: u64| {
-            let block = self.pool.piece(number, Other::BLOCK);
-            let written = file.write_all_at(block, number % Other::BLOCKS * Other::BLOCK as u64);
+            let block = self.pool.piece(number, Self::BLOCK);
+            let written = file.write_all_at(block, number % Self::BLOCKS * Self::BLOCK as u64);
             match written.and_then(|()| file.sync_data()) {
                 Err(error) if error.kind() == ErrorKind::StorageFull => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Other<'_> {
                 done => done.context("the other program's write"),
             }
         };
-        let mut periodic = [Periodic::new(Other::EVERY, Duration::ZERO, write)];
+        let mut periodic = [Periodic::new(Self::EVERY, Duration::ZERO, write)];
         for log in p.beside(&mut periodic, work)? {
             p.say("stall_ns", log.stall_ns as f64);
             p.say("refused_count", self.refused.load(Ordering::Relaxed) as f64);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Two thirds of the device are written and every fourth file stays. Wherever the first one lies, at least a quarter of what
 /// stays lies in the half that goes. More could not stay: resize2fs(8) estimates carefully what it needs.
-pub(super) struct Cut<'a> {
+pub(super) struct TailFiles<'a> {
     pub(super) folder: PathBuf,
     pub(super) pool: &'a Pool,
     /// Written, most of which were removed.
@@ -18,12 +18,12 @@ pub(super) struct Cut<'a> {
     pub(super) before: u64,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> TailFiles<'a> {
     const STAYS: usize = 4;
 
     /// As many on each file system.
-    pub(super) fn new(folder: PathBuf, pool: &'a Pool, device_bytes: u64) -> Cut<'a> {
-        Cut { folder, pool, files: device_bytes / 3 * 2 / FILE as u64, before: 0 }
+    pub(super) fn new(folder: PathBuf, pool: &'a Pool, device_bytes: u64) -> TailFiles<'a> {
+        TailFiles { folder, pool, files: device_bytes / 3 * 2 / FILE as u64, before: 0 }
     }
 
     pub(super) fn lay_out(&mut self) -> Result<()> {
@@ -32,7 +32,7 @@ impl<'a> Cut<'a> {
         self.all().try_for_each(write).context("writing files over two thirds of the device")?;
         // What is removed before it was written has never been anywhere.
         syncfs(File::open(&self.folder)?)?;
-        let goes = |number: &u64| number % Cut::STAYS as u64 != 0;
+        let goes = |number: &u64| number % Self::STAYS as u64 != 0;
         self.all().filter(goes).try_for_each(|number| std::fs::remove_file(self.path(number)))?;
         self.before = room(&self.folder)?.of_all;
         Ok(())
@@ -53,7 +53,7 @@ impl<'a> Cut<'a> {
     }
 
     pub(super) fn verify(&self) -> Result<()> {
-        self.all().step_by(Cut::STAYS).try_for_each(|number| {
+        self.all().step_by(Self::STAYS).try_for_each(|number| {
             let same = read_anew(&self.path(number))? == self.pool.piece(number, FILE);
             ensure!(same, "file {number} has other bytes since the file system is smaller");
             Ok(())
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn every_fourth_file_stays_and_must_stay_the_same() {
         let (folder, pool) = (tempfile::tempdir().unwrap(), Pool::new(3, 1 << 20));
-        let mut cut = Cut::new(folder.path().join("cut"), &pool, 12 << 20);
+        let mut cut = TailFiles::new(folder.path().join("cut"), &pool, 12 << 20);
         assert_eq!(cut.files, 8);
         cut.lay_out().unwrap();
         cut.verify().unwrap();
