@@ -44,6 +44,7 @@ pub(super) fn catalogue() -> Catalogue {
         takes_nodatacow: name == "btrfs",
         mkfs_options: MkfsOptions { folders: if name == "ext4" { &["-d"] } else { &[] }, programs: &[] },
         mount_options: if name == "xfs" { &["noatime", "relatime", "uquota"] } else { &[] },
+        tunables: &[],
         no_upper: (name == "xfs").then_some("xfs is read-only in this test"),
         devices,
     };

@@ -26,6 +26,7 @@ mod schema;
 mod setting;
 mod table;
 mod target;
+mod tunable;
 mod value;
 mod verdict_spec;
 mod words;
@@ -46,6 +47,7 @@ pub use read::from_toml;
 pub use recipe_source::{inlined, recipe_files};
 pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks};
+pub use tunable::{Change, SCHEDULER, Shown, Tunable, TunableDefault, TunableKind, TunableValue, Weakened};
 pub use words::MkfsOptions;
 
 use crate::metric::Combine;
@@ -416,6 +418,8 @@ pub struct Catalogue {
     pub executor: Option<String>,
     /// What a file system may be required to have.
     pub features: Vec<&'static str>,
+    /// What can be turned of layers, of a device's queue and of the kernel; of file systems, see their entries.
+    pub tunables: Vec<Tunable>,
 }
 
 /// A file system driver, as far as a plan needs to know it.
@@ -432,6 +436,7 @@ pub struct FilesystemEntry {
     pub mkfs_options: MkfsOptions,
     /// Names of the mount options that are documented; empty where they are not known here.
     pub mount_options: &'static [&'static str],
+    pub tunables: &'static [Tunable],
     /// The objection to this number of devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }

@@ -5,7 +5,7 @@ use pickfs_core::protocol::Check;
 use pickfs_host::executor;
 use pickfs_target::agent;
 use pickfs_target::stack::fs::feature::FEATURES;
-use pickfs_target::stack::{backing, fs, layer, zones};
+use pickfs_target::stack::{backing, fs, layer, tunables, zones};
 use pickfs_target::workload;
 
 pub fn catalogue() -> Catalogue {
@@ -19,6 +19,7 @@ pub fn catalogue() -> Catalogue {
         unfit: Some(|name, target| zones::objection(target, executor::find(executor::ALL, name)?.host_managed(target))),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
+        tunables: tunables::of_machine(),
     }
 }
 
@@ -32,6 +33,7 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
         no_upper: fs.features.no_upper,
         mkfs_options: fs.making.options,
         mount_options: fs.mounting.options,
+        tunables: fs.tunables,
         devices: |name, variant, there| fs::objection_to_devices(fs::find(name)?, variant, there),
     }
 }

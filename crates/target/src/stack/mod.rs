@@ -12,6 +12,7 @@ pub mod overlay;
 pub mod recipe;
 pub mod safety;
 pub(crate) mod take_down;
+pub mod tunables;
 pub mod zones;
 
 pub use overlay::Overlay;

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod tunables;
+
 pub(crate) const BTRFS: Filesystem = Filesystem {
     name: "btrfs",
     about: "copy on write, with checksums, snapshots, compression and several devices",
@@ -123,6 +125,7 @@ pub(crate) const BTRFS: Filesystem = Filesystem {
         depending: &[(CHECKSUMS, has_checksums), (COMPRESSION, has_checksums)],
         ..Features::DEFAULT
     },
+    tunables: tunables::TUNABLES,
     ..Filesystem::DEFAULT
 };
 

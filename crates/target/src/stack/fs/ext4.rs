@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod tunables;
+
 pub(crate) const EXT4: Filesystem = Filesystem {
     name: "ext4",
     about: "journalling, the default of Debian's installer",
@@ -51,6 +53,7 @@ pub(crate) const EXT4: Filesystem = Filesystem {
         ],
         ..EXT.kernel
     },
+    tunables: tunables::TUNABLES,
     ..EXT
 };
 

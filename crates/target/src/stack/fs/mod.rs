@@ -30,6 +30,7 @@ mod squashfs;
 #[cfg(test)]
 mod tests;
 mod tmpfs;
+mod tunables;
 mod udf;
 mod vfat;
 mod xfs;
@@ -43,7 +44,7 @@ use mount_options::{Mounting, command, with_discard};
 use oldest_kernel::Needed::{ToRead, ToWrite};
 pub use parts::Variant;
 use parts::{Kernel, Limits, Making, ModuleSource};
-use pickfs_core::plan::{MkfsOptions, Objection};
+use pickfs_core::plan::{MkfsOptions, Objection, Tunable};
 use pickfs_system::need::Need;
 use programs::{ANOTHER_LAST, DEDUP, SNAPSHOT};
 pub(crate) use programs::{Commit, FreeSpace, Freed, IsFree, MOUNT, Snapshots, TRIM, Upkeep};
@@ -112,6 +113,8 @@ pub struct Filesystem {
     pub snapshots: Option<Snapshots>,
     /// Sorted by operation.
     pub upkeep: &'static [Upkeep],
+    /// What people turn of it: first of mkfs, then of mount, each sorted by name.
+    pub tunables: &'static [Tunable],
 }
 
 impl Filesystem {
@@ -136,6 +139,7 @@ impl Filesystem {
         uncut: None,
         snapshots: None,
         upkeep: &[],
+        tunables: &[],
     };
 
     pub fn needs(&self) -> Vec<Need> {

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod tunables;
+
 pub(crate) const XFS: Filesystem = Filesystem {
     name: "xfs",
     about: "journalling, for large files and many processors",
@@ -65,6 +67,7 @@ pub(crate) const XFS: Filesystem = Filesystem {
         ],
         ..Features::DEFAULT
     },
+    tunables: tunables::TUNABLES,
     ..Filesystem::DEFAULT
 };
 
