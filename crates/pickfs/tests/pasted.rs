@@ -1,7 +1,7 @@
 //! The lines that a report says to paste, pasted: they give what was measured.
 
 use crate::common::{Loop, run, unable};
-use pickfs_core::plan::{Discard, Target};
+use pickfs_core::plan::{Discard, Target, Tunable, TunableDefault, TunableValue};
 use pickfs_host::wording::advice::{self, Advice, DISK, FOLDER};
 use pickfs_system::sys::devices::{effective_options, mount_of};
 use pickfs_target::stack::fs::{self, Filesystem, FsSpec, Variant};
@@ -14,7 +14,11 @@ struct Bench(Loop);
 
 impl Bench {
     fn new() -> Bench {
-        let bench = Bench(Loop::new(600 << 20));
+        Bench::of(600 << 20)
+    }
+
+    fn of(bytes: u64) -> Bench {
+        let bench = Bench(Loop::new(bytes));
         std::fs::create_dir(bench.0.mount_point()).unwrap();
         bench
     }
@@ -78,6 +82,10 @@ fn made_so(facts: &BTreeMap<String, String>) -> Vec<String> {
         "Reserved block count:",
         "Block count:",
         "Inode count:",
+        "Cluster size:",
+        "Flex block group size:",
+        "RAID stripe width:",
+        "Total journal size:",
         "meta-data=",
         "=  ",
         "data  ",
@@ -214,4 +222,122 @@ fn lines_of_a_report_give_what_was_measured() {
         }
     }
     println!("{pasted} targets");
+}
+
+/// A file system as it is made and mounted with values of its tunables.
+#[derive(PartialEq)]
+struct Turned {
+    made: Vec<String>,
+    options: BTreeMap<String, Option<String>>,
+    attributes: Option<String>,
+}
+
+/// What mkfs prints where a version of it does not have a feature yet.
+const LACKS: &[&str] = &["unrecognized filesystem feature", "Invalid filesystem option set", "unknown option"];
+
+/// Makes, mounts and reads back; the error has what mkfs or mount said.
+fn turn(driver: &Filesystem, bench: &Bench, values: &[(&Tunable, &TunableValue)]) -> Result<Turned, String> {
+    let plain = target(driver, "", "", "");
+    let target = values.iter().fold(plain, |target, (tunable, value)| tunable.applied(&target, value));
+    let (device, folder) = (PathBuf::from(&bench.0.device), bench.0.mount_point());
+    let spec = FsSpec::new(driver, &target, &device, &folder);
+    let named = values.iter().map(|(tunable, value)| format!("{} {}", tunable.name, value.name)).collect::<Vec<_>>();
+    let named = format!("{} {}", driver.name, named.join(", "));
+    let tried = |words: &[String]| {
+        let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(format!("{named}: {said}")) }
+    };
+    tried(&driver.mkfs(&spec).expect("a program"))?;
+    let options = if spec.mount.is_empty() { "defaults".to_string() } else { spec.mount.join(",") };
+    let words = ["mount", "-t", driver.name, "-o", &options, &bench.0.device, &bench.folder()];
+    tried(&words.map(String::from))?;
+    let in_place = driver.making.in_place.and_then(|in_place| in_place(&spec));
+    in_place.iter().for_each(|words| drop(run(&words.iter().map(String::as_str).collect::<Vec<_>>())));
+    let (facts, options) = (bench.facts(driver), bench.options());
+    bench.unmount();
+    let wrong = driver.mismatches(&spec, &options, &facts);
+    let is_shown = |(tunable, value): &(&Tunable, &TunableValue)| {
+        value.shown.agrees(facts.get(tunable.fact).map(String::as_str).unwrap_or_default())
+    };
+    if !wrong.is_empty() || !values.iter().all(is_shown) {
+        return Err(format!("{named} is not what was made: {wrong:?} {facts:?}"));
+    }
+    Ok(Turned { made: made_so(&facts), options, attributes: facts.get("root attributes").cloned() })
+}
+
+/// Drivers that can be made here and have something to turn, with a device for each.
+fn turnable() -> impl Iterator<Item = (&'static Filesystem, Bench)> {
+    fs::ALL.iter().filter(|driver| !driver.tunables.is_empty() && !driver.making.mounts).filter_map(|driver| {
+        match unable(&[driver.name]) {
+            Some(why) => println!("{} is not made here: {why}", driver.name),
+            // What xfs takes for 16 allocation groups.
+            None => {
+                return Some((*driver, Bench::of(if driver.limits.least > 256 << 20 { 2 << 30 } else { 600 << 20 })));
+            }
+        }
+        None
+    })
+}
+
+/// Tunables that nothing shows: their defaults cannot be told from the others.
+const UNSEEN: &[(&str, &str)] = &[("ext4", "journal_ioprio")];
+
+#[test]
+fn every_value_of_a_tunable_is_made_mounted_and_read_back() {
+    let (mut turned, mut wrong) = (0, Vec::new());
+    for (driver, bench) in turnable() {
+        let plain = turn(driver, &bench, &[]).expect("a file system");
+        for tunable in driver.tunables.iter().filter(|tunable| tunable.is_settable()) {
+            for value in tunable.values {
+                let named = format!("{} {} {}", driver.name, tunable.name, value.name);
+                let found = match turn(driver, &bench, &[(tunable, value)]) {
+                    Err(said) if LACKS.iter().any(|lacks| said.contains(lacks)) => {
+                        println!("mkfs here does not have it: {named}");
+                        continue;
+                    }
+                    Err(said) => {
+                        wrong.push(said);
+                        continue;
+                    }
+                    Ok(found) => found,
+                };
+                turned += 1;
+                let is_seen = !UNSEEN.contains(&(driver.name, tunable.name));
+                match tunable.default {
+                    TunableDefault::Is(default) if default == value.name && found != plain => {
+                        wrong.push(format!("{named} is not the default: {:?} {:?}", found.made, found.options));
+                    }
+                    TunableDefault::Is(default) if default != value.name && is_seen && found == plain => {
+                        wrong.push(format!("{named} is as good as the default"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    println!("{turned} values");
+    assert!(wrong.is_empty(), "{}: {wrong:#?}", wrong.len());
+}
+
+/// Two at a time, as a tuning crosses them: a quarter of an hour.
+#[test]
+#[ignore = "a quarter of an hour"]
+fn values_that_do_not_exclude_each_other_go_together() {
+    let (mut pairs, mut wrong) = (0, Vec::new());
+    for (driver, bench) in turnable() {
+        let can = |tunable: &&Tunable| tunable.is_settable();
+        let values = driver.tunables.iter().filter(can).flat_map(|one| one.others().map(move |value| (one, value)));
+        let values: Vec<_> = values.filter(|value| turn(driver, &bench, &[*value]).is_ok()).collect();
+        for (at, first) in values.iter().enumerate() {
+            for second in values[at..].iter().filter(|second| second.0.name != first.0.name) {
+                let excluded = first.1.excludes.contains(&second.0.name) || second.1.excludes.contains(&first.0.name);
+                let outcome = turn(driver, &bench, &[*first, *second]);
+                pairs += 1;
+                wrong.extend(outcome.err().filter(|_| !excluded));
+            }
+        }
+    }
+    println!("{pairs} pairs");
+    assert!(wrong.is_empty(), "{}: {wrong:#?}", wrong.len());
 }

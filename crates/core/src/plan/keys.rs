@@ -144,6 +144,8 @@ keys! {
         machine: Own(Shape::Any), "{ memory = \"4GiB\" }", "settings of its machine, besides the plan's";
         queue: Own(Shape::Any), "{ nr_requests = 64 }",
             "settings of the device's queue, as in /sys/block/DEVICE/queue";
+        sysctl: Own(Shape::Any), "{ vfs_cache_pressure = 50 }",
+            "settings of the kernel, as in /proc/sys/vm, while it is this target's turn";
     }
 
     /// In this order the values come in a product's name, which is the order in a name that is made from a target.

@@ -42,12 +42,12 @@ pub use expand::{
 };
 pub use flags::{PlanFlags, fixed_flag_names, flag_names};
 pub use keys::{ALL as KEYS, Key, KeyTable, WORK, page, page_of};
-pub use queue::NAMES as QUEUE_SETTINGS;
+pub use queue::{NAMES as QUEUE_SETTINGS, SYSCTLS};
 pub use read::from_toml;
 pub use recipe_source::{inlined, recipe_files};
 pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks};
-pub use tunable::{Change, SCHEDULER, Shown, Tunable, TunableDefault, TunableKind, TunableValue, Weakened};
+pub use tunable::{Change, SCHEDULER, Shown, Tunable, TunableDefault, TunableKind, TunableValue, Weakened, join};
 pub use words::MkfsOptions;
 
 use crate::metric::Combine;
@@ -170,6 +170,9 @@ pub struct Target {
     /// Settings of that device's queue, each as the text that its file gets. Not written where there are none.
     #[serde(skip_serializing_if = "Settings::is_empty")]
     pub queue: Settings,
+    /// Settings of the kernel below /proc/sys/vm, each as text, while the target has its turn. Not written where there are none.
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    pub sysctl: Settings,
     /// What lies between the backing and the file system, the lowest first. Not written where there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Chosen>,

@@ -1,4 +1,5 @@
-//! `queue = { nr_requests = 64, write_cache = "write through" }`: settings of the block queue under the file system.
+//! `queue = { nr_requests = 64, write_cache = "write through" }`: settings of the block queue under the file system; and
+//! `sysctl = { vfs_cache_pressure = 50 }`: those of the kernel's memory.
 
 use super::Settings;
 use super::complaint::{listed, nearest, quoted};
@@ -14,6 +15,15 @@ pub const NAMES: [&str; 8] = [
     "rq_affinity",
     "wbt_lat_usec",
     "write_cache",
+];
+/// Those below /proc/sys/vm that a target can have for itself; sorted.
+pub const SYSCTLS: [&str; 6] = [
+    "dirty_background_bytes",
+    "dirty_bytes",
+    "dirty_expire_centisecs",
+    "dirty_writeback_centisecs",
+    "swappiness",
+    "vfs_cache_pressure",
 ];
 pub(super) const WRITE_CACHE: &str = "write_cache";
 const CACHES: [&str; 2] = ["write back", "write through"];
@@ -36,21 +46,30 @@ pub(super) fn scheduler<'n>(name: &'n str, field: &Field) -> Option<&'n str> {
 
 /// Every setting as the text that is written to its file.
 pub(super) fn queue(table: &Table, reader: &Reader) -> Settings {
-    let Some(field) = table.field("queue") else { return Settings::default() };
-    let table = field.table("queue");
-    let fields = table.iter().flat_map(|table| table.fields());
-    Settings(fields.filter_map(|field| Some((name(&field, reader)?, value(&field)?.into()))).collect())
+    files("queue", &NAMES, "; `scheduler` is a key of its own", table, reader)
 }
 
-fn name(field: &Field, reader: &Reader) -> Option<String> {
-    if NAMES.contains(&field.key) {
-        return Some(field.key.to_string());
-    }
-    let remedy = match nearest(field.key, NAMES) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("leave it out, or use {}; `scheduler` is a key of its own", listed(NAMES)),
+/// The same of the kernel's memory.
+pub(super) fn sysctl(table: &Table, reader: &Reader) -> Settings {
+    files("sysctl", &SYSCTLS, "; `[host]` has what is the same for all targets", table, reader)
+}
+
+fn files(key: &str, names: &[&str], others: &str, table: &Table, reader: &Reader) -> Settings {
+    let Some(field) = table.field(key) else { return Settings::default() };
+    let table = field.table(key);
+    let fields = table.iter().flat_map(|table| table.fields());
+    let name = |field: &Field| {
+        if names.contains(&field.key) {
+            return Some(field.key.to_string());
+        }
+        let remedy = match nearest(field.key, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("leave it out, or use {}{others}", listed(names.iter().copied())),
+        };
+        let message = format!("`{key}` has no setting {}", quoted(field.key));
+        reader.complaints.refuse(&field.key_place, message, remedy)
     };
-    reader.complaints.refuse(&field.key_place, format!("`queue` has no setting {}", quoted(field.key)), remedy)
+    Settings(fields.filter_map(|field| Some((name(&field)?, value(&field)?.into()))).collect())
 }
 
 fn value(field: &Field) -> Option<String> {
@@ -82,6 +101,18 @@ mod tests {
         assert!(serde_json::to_value(&without.targets[0]).unwrap().get("queue").is_none());
     }
 
+    #[test]
+    fn settings_of_the_kernel_are_text_and_in_the_name() {
+        let text =
+            "duplicate = false\n[[target]]\nfs = 'ext4'\nsysctl = { vfs_cache_pressure = 50, dirty_bytes = 1048576 }";
+        let plan = read(&with("BW", text)).unwrap();
+        assert_eq!(plan.targets[0].name, "ext4 dirty_bytes=1048576 vfs_cache_pressure=50");
+        assert_eq!(serde_json::to_value(&plan.targets[0].sysctl).unwrap()["dirty_bytes"], "1048576");
+        assert!(SYSCTLS.windows(2).all(|pair| pair[0] < pair[1]));
+        let without = read(&with("BTW", "")).unwrap();
+        assert!(serde_json::to_value(&without.targets[0]).unwrap().get("sysctl").is_none());
+    }
+
     #[rustfmt::skip]
     #[test]
     fn what_cannot_be_set_is_refused() {
@@ -94,6 +125,10 @@ mod tests {
             ("BW", "[[target]]\nfs = 'ext4'\nscheduler = 'cfq'", &[(3, "did you mean `bfq`?")]),
             ("BW", "[[target]]\nfs = 'ext4'\nscheduler = 'a'", &[(3, "use `bfq`")]),
             ("BTW", "[matrix]\nscheduler = ['noop', 'mq-deadlin', 'none']", &[(2, "`none`"), (2, "`mq-deadline`")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nsysctl = { dirty_byte = 64 }", &[(3, "did you mean `dirty_bytes`?")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nsysctl = { drop_caches = 3 }", &[(3, "has no setting")]),
+            ("BW", "[[target]]\nfs = 'ext4'\nsysctl = { swappiness = 'much' }", &[(3, "whole number")]),
+            ("W", "[[target]]\nbacking.directory = '/a'\nsysctl = { swappiness = 1 }", &[(3, "brings its own file system")]),
             ("W", "[[target]]\nbacking.directory = '/a'\nqueue = { nr_requests = 64 }", &[(3, "brings its own file system")]),
         ]);
     }

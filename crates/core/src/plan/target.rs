@@ -170,6 +170,7 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Place
         check_devices(table, driver, devices);
     }
     target.queue = queue::queue(table, reader);
+    target.sysctl = queue::sysctl(table, reader);
     target.machine = machine::machine(plan, Some(table), reader);
     let own_machine = machine::own_words(table);
     let name = table.field("name").map(|field| field.text().map(String::from));
@@ -329,7 +330,7 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing) {
-    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "overlay", "age", "fill", "layers", "queue"]
+    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "overlay", "age", "fill", "layers", "queue", "sysctl"]
         .iter()
         .filter_map(|key| table.field(key))
     {
@@ -383,7 +384,7 @@ impl Target {
         let in_place = self.nodatacow.then(|| "nodatacow".to_string());
         let overlay = self.overlay.then(|| "overlay".to_string());
         let layers = self.layers.iter().map(|layer| format!("on {}", layer_words(layer)));
-        let queue = self.scheduler.iter().cloned().chain(queue::words(&self.queue));
+        let queue = self.scheduler.iter().cloned().chain(queue::words(&self.queue)).chain(queue::words(&self.sysctl));
         made.chain(in_place).chain(overlay).chain(layers).chain(queue).chain(age::words(self.age, self.fill)).collect()
     }
 

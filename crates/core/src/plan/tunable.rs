@@ -104,6 +104,21 @@ pub enum Change {
     OnlyNew,
 }
 
+impl TunableKind {
+    /// In one word, for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            TunableKind::Mkfs | TunableKind::MkfsList => "mkfs",
+            TunableKind::Mount => "mount",
+            TunableKind::Attribute => "attribute",
+            TunableKind::Queue => "queue",
+            TunableKind::Sysctl => "sysctl",
+            TunableKind::Module(_) => "module",
+            TunableKind::Layer(name) => name,
+        }
+    }
+}
+
 impl TunableValue {
     pub const fn new(name: &'static str, words: &'static [&'static str]) -> TunableValue {
         TunableValue { name, words, weakens: None, excludes: &[], shown: Shown::AsAsked }
@@ -162,6 +177,8 @@ impl Tunable {
     pub fn applied(&self, target: &Target, value: &TunableValue) -> Target {
         let mut target = target.clone();
         let words = || value.words.iter().map(|word| word.to_string());
+        // As a plan's reader keeps it: what a layer counts in is a number.
+        let number = |text: String| text.parse::<u64>().map_or(text.clone().into(), serde_json::Value::from);
         let set = |settings: &mut Settings| settings.0.extend(words().map(|text| (self.name.into(), text.into())));
         match self.kind {
             TunableKind::Mkfs => target.mkfs.extend(words()),
@@ -170,9 +187,14 @@ impl Tunable {
             TunableKind::Attribute => target.nodatacow |= !value.words.is_empty(),
             TunableKind::Queue if self.name == SCHEDULER => target.scheduler = words().next(),
             TunableKind::Queue => set(&mut target.queue),
-            TunableKind::Sysctl | TunableKind::Module(_) => {}
+            TunableKind::Sysctl => set(&mut target.sysctl),
+            TunableKind::Module(_) => {}
             TunableKind::Layer(name) => {
-                target.layers.iter_mut().filter(|layer| layer.name == name).for_each(|layer| set(&mut layer.settings));
+                target
+                    .layers
+                    .iter_mut()
+                    .filter(|layer| layer.name == name)
+                    .for_each(|layer| layer.settings.0.extend(words().map(|text| (self.name.into(), number(text)))));
             }
         }
         target
@@ -195,8 +217,8 @@ impl Catalogue {
 /// The one file of a queue that is a key of a target by itself.
 pub const SCHEDULER: &str = "scheduler";
 
-/// An option and a list, after what the words say of the same option.
-fn join(words: &mut Vec<String>, pair: &[&str]) {
+/// Appends an option of mkfs and its list, to the list that the words have of the same option where they have one.
+pub fn join(words: &mut Vec<String>, pair: &[&str]) {
     let at = words.iter().position(|word| Some(&word.as_str()) == pair.first());
     match (at.and_then(|at| words.get_mut(at + 1)), pair) {
         (Some(list), [_, more]) => *list = format!("{list},{more}"),

@@ -266,7 +266,7 @@ pub(super) fn software(of: &Evidence) -> Finding {
 
 pub(super) fn settings(of: &Evidence) -> Finding {
     let names = ["governor", "turbo off", "preemption", "kernel words"];
-    of.constant(|name| names.contains(&name) || name.starts_with("dirty_") || name.starts_with("queue "))
+    of.constant(|name| names.contains(&name) || ["dirty_", "queue ", "vm."].iter().any(|begin| name.starts_with(begin)))
 }
 
 pub(super) fn drive(of: &Evidence) -> Finding {

@@ -244,5 +244,5 @@ fn without_number(value: &str) -> String {
 
 /// True for facts of a cell that are settings.
 fn is_setting(name: &str) -> bool {
-    matches!(name, "mount" | "features") || name.starts_with(VERSION) || name.starts_with("queue ")
+    matches!(name, "mount" | "features") || [VERSION, "queue ", "vm."].iter().any(|begin| name.starts_with(begin))
 }

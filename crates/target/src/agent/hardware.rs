@@ -184,6 +184,18 @@ pub(crate) fn queue_mismatches(target: &Target, disks: &[(u32, u32)]) -> Vec<Str
     found
 }
 
+pub(crate) fn sysctl_mismatches(target: &Target) -> Vec<String> {
+    let mismatch = |(name, asked): (&String, &serde_json::Value)| {
+        let (asked, shown) = (asked.as_str().unwrap_or_default(), content(sysctl_file(name)).unwrap_or_default());
+        (shown != asked).then(|| told(&format!("vm.{name} {asked}"), &shown))
+    };
+    target.sysctl.0.iter().filter_map(mismatch).collect()
+}
+
+pub(crate) fn sysctl_file(name: &str) -> PathBuf {
+    Path::new("/proc/sys/vm").join(name)
+}
+
 fn scheduler_mismatch(asked: &str, shown: &str) -> Option<String> {
     let taken = shown == asked || shown.contains(&format!("[{asked}]"));
     (!taken).then(|| mismatch_text(&format!("scheduler {asked}"), shown))

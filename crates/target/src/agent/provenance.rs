@@ -50,6 +50,8 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
     let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
     let mut facts = Facts::from([("mount".to_string(), in_words(&mount)), ("seed".to_string(), cell.seed.to_string())]);
     facts.extend(of_device(stack));
+    let sysctl = |name: &String| Some((format!("vm.{name}"), content(hardware::sysctl_file(name))?));
+    facts.extend(stack.target.sysctl.0.keys().filter_map(sysctl));
     facts.extend(stack.layers.facts.clone());
     let mut provenance = Provenance { cell: cell.id.clone(), ..Provenance::default() };
     if let Some(driver) = stack.driver {
@@ -78,6 +80,7 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
     provenance.mismatches.extend(stack.layers.mismatches.iter().cloned());
     let attributes = file::attributes(&stack.stored()).ok();
     provenance.mismatches.extend(hardware::queue_mismatches(&stack.target, &stack.subject.devices()));
+    provenance.mismatches.extend(hardware::sysctl_mismatches(&stack.target));
     if stack.flushes_lost {
         provenance.weakened.push("write_cache=write through".into());
     }

@@ -7,7 +7,7 @@ use super::backing::{self, Backing};
 use super::fs::{self, Filesystem, FsSpec};
 use super::layer::{self, Below, Layer};
 use super::{Action, Overlay, Place, Step};
-use pickfs_core::plan::{Discard, HostSettings, QUEUE_SETTINGS, Settings, Target};
+use pickfs_core::plan::{Discard, HostSettings, QUEUE_SETTINGS, SYSCTLS, Settings, Target};
 use std::path::{Path, PathBuf};
 
 /// What a target is built of.
@@ -96,6 +96,7 @@ impl<'a> Recipe<'a> {
         let mut steps: Vec<Step> =
             discarded.map(|device| Step::new("discard all of the device", Action::Discard(device.clone()))).collect();
         steps.extend(devices.iter().flat_map(|device| queue_settings(target, device)));
+        steps.extend(target.sysctl.0.iter().map(|(name, value)| fix(name, value.as_str().unwrap_or_default().into())));
         let mount_point = self.place.mount_point();
         let spec = self.spec(driver, devices, &mount_point);
         steps.extend((driver.making.before)(&spec));
@@ -195,7 +196,9 @@ pub fn folder_in_memory(place: &Place) -> Step {
 pub(crate) fn is_setting_of_runs(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match path.parent() {
-        Some(folder) if folder == Path::new("/proc/sys/vm") => WRITE_BACK.contains(&name),
+        Some(folder) if folder == Path::new(VM) => {
+            SYSCTLS.contains(&name) || SHARES.iter().any(|(_, share)| *share == name)
+        }
         Some(folder) if folder.starts_with("/sys/dev/block") || folder.starts_with("/sys/devices") => {
             folder.ends_with("queue") && (name == "scheduler" || QUEUE_SETTINGS.contains(&name))
         }
@@ -203,32 +206,29 @@ pub(crate) fn is_setting_of_runs(path: &Path) -> bool {
     }
 }
 
-/// Those below /proc/sys/vm that a run sets, and those that these switch off.
-const WRITE_BACK: [&str; 6] = [
-    "dirty_background_bytes",
-    "dirty_background_ratio",
-    "dirty_bytes",
-    "dirty_expire_centisecs",
-    "dirty_ratio",
-    "dirty_writeback_centisecs",
-];
+const VM: &str = "/proc/sys/vm";
+
+/// Settings in bytes, and those that they switch off.
+const SHARES: [(&str, &str); 2] =
+    [("dirty_background_bytes", "dirty_background_ratio"), ("dirty_bytes", "dirty_ratio")];
+
+fn fix(name: &str, value: String) -> Step {
+    let knob = |name: &str| Path::new(VM).join(name);
+    let instead_of = SHARES.iter().find(|(bytes, _)| *bytes == name).map(|(_, share)| knob(share));
+    Step::new(format!("fix vm.{name}"), Action::Set { path: knob(name), value, instead_of })
+}
 
 /// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
 /// there is, unless the plan says otherwise. `share` gives one part of that number.
 fn write_back(host: &HostSettings, share: impl Fn(u64) -> String) -> [Step; 4] {
-    let knob = |name: &str| PathBuf::from(format!("/proc/sys/vm/{name}"));
-    let set = |name: &str, value: String, instead_of: Option<&str>| {
-        let set = Action::Set { path: knob(name), value, instead_of: instead_of.map(knob) };
-        Step::new(format!("fix vm.{name}"), set)
-    };
     let background = host.dirty_background_bytes.map_or_else(|| share(10), |bytes| bytes.to_string());
     let dirty = host.dirty_bytes.map_or_else(|| share(5), |bytes| bytes.to_string());
     let expire = host.dirty_expire_ns.map_or(3000, |ns| ns / 10_000_000);
     [
-        set("dirty_background_bytes", background, Some("dirty_background_ratio")),
-        set("dirty_bytes", dirty, Some("dirty_ratio")),
-        set("dirty_expire_centisecs", expire.to_string(), None),
-        set("dirty_writeback_centisecs", "500".into(), None),
+        fix("dirty_background_bytes", background),
+        fix("dirty_bytes", dirty),
+        fix("dirty_expire_centisecs", expire.to_string()),
+        fix("dirty_writeback_centisecs", "500".into()),
     ]
 }
 
@@ -258,18 +258,20 @@ mod tests {
         let mut target = target("btrfs");
         target.scheduler = Some("none".into());
         target.queue = settings(json!({"nr_requests": "64"}));
+        target.sysctl = settings(json!({"dirty_bytes": "1048576"}));
         (target.discard, target.nodatacow) = (Discard::Fresh, true);
         let said = said(&target);
         let tail = [
             "discard all of the device: DEVICE",
             "set the I/O scheduler: scheduler of DEVICE to none",
             "set the queue's nr_requests: nr_requests of DEVICE to 64",
+            "fix vm.dirty_bytes: 1048576 to /proc/sys/vm/dirty_bytes",
         ];
-        assert_eq!(said[2..5], tail);
+        assert_eq!(said[2..6], tail);
         let words = said.iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
         assert_eq!(
             words,
-            ["make", "attach", "discard", "set", "set", "make", "make", "mount", "have", "make"],
+            ["make", "attach", "discard", "set", "set", "fix", "make", "make", "mount", "have", "make"],
             "{said:?}"
         );
     }

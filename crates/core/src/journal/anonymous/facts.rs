@@ -60,6 +60,7 @@ const BEGINNINGS: &[&str] = &[
     "server ",
     "tried: ",
     "version ",
+    "vm.",
 ];
 
 /// Endings of facts about a backing, whose name comes first.

@@ -1,6 +1,7 @@
 //! ext4, and what its elders ext2 and ext3 share with it.
 
 use super::*;
+use pickfs_core::plan::join;
 
 mod tunables;
 
@@ -117,7 +118,20 @@ fn flag(state: &FsState, name: &str) -> Option<bool> {
 pub(super) fn mke2fs(kind: &str, spec: &FsSpec) -> Argv {
     let discard = if spec.discard { "discard" } else { "nodiscard" };
     let extended = format!("{discard},lazy_itable_init=0,lazy_journal_init=0,hash_seed={}", uuid(spec.seed));
-    make(&["mke2fs", "-t", kind, "-q", "-F", "-E", &extended], &[], spec)
+    let mut words = argv(["mke2fs", "-t", kind, "-q", "-F", "-E", &extended]);
+    let mut given = spec.mkfs.iter();
+    while let Some(word) = given.next() {
+        match given.as_slice().first() {
+            // mke2fs sees the last `-E` and the last `-O` alone: ours would be lost.
+            Some(list) if word == "-E" || word == "-O" => {
+                join(&mut words, &[word, list]);
+                given.next();
+            }
+            _ => words.push(word.clone()),
+        }
+    }
+    words.extend(spec.devices());
+    words
 }
 
 /// The seed in a shape that mke2fs takes for a hash seed.

@@ -30,7 +30,7 @@ mod squashfs;
 #[cfg(test)]
 mod tests;
 mod tmpfs;
-mod tunables;
+pub(crate) mod tunables;
 mod udf;
 mod vfat;
 mod xfs;
@@ -194,7 +194,8 @@ impl Filesystem {
         let zones = self.variant(spec.variant).and_then(|variant| variant.zoned);
         let zones = zones.filter(|(fact, sign)| !facts.get(*fact).is_some_and(|text| text.contains(sign)));
         let zones = zones.map(|(fact, sign)| format!("asked for {sign}, {fact} shows nothing of it"));
-        mounting.into_iter().chain((self.mismatches)(spec, facts)).chain(zones).collect()
+        let made = tunables::mismatches(self.tunables, &spec.mkfs, facts);
+        mounting.into_iter().chain((self.mismatches)(spec, facts)).chain(zones).chain(made).collect()
     }
 
     pub(crate) fn preen(&self, spec: &FsSpec) -> Argv {

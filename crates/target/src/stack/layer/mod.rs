@@ -21,7 +21,7 @@ use super::fs::Programs;
 use super::take_down::{Act, Named, Remains, Removal, TakeDown, There};
 use super::{Action, Argv, Step, argv};
 use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings};
+use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings, Tunable};
 use pickfs_system::need::Need;
 use std::path::{Path, PathBuf};
 
@@ -87,6 +87,8 @@ pub struct Layer {
     pub about: &'static str,
     pub settings: &'static [Setting],
     pub needs: &'static [Need],
+    /// What people turn of it, as far as its settings reach; sorted by name.
+    pub tunables: &'static [Tunable],
     /// Of the kernel, as modprobe names them.
     pub modules: &'static [&'static str],
     /// Programs that print versions of what was used.
@@ -129,6 +131,7 @@ impl Layer {
         about: "",
         settings: &[DEVICES],
         needs: &[],
+        tunables: &[],
         modules: &["dm-mod"],
         versions: &[],
         joins: false,

@@ -15,9 +15,9 @@ pub(super) const TUNABLES: &[Tunable] = &[
             value("off", &["-O", "^block-group-tree"]).lacks("BLOCK_GROUP_TREE"),
             value("on", &["-O", "block-group-tree"]).shown("BLOCK_GROUP_TREE"),
         ],
-        default: Depends("off; on in later versions of mkfs.btrfs"),
+        default: Depends("off; on since btrfs-progs 6.19"),
         change: Unmounted("btrfstune --convert-to-block-group-tree DEVICE"),
-        since: "Linux 6.1; Debian 12's mkfs.btrfs lacks it",
+        since: "Linux 6.1, btrfs-progs 6.3",
         ..OF_MKFS
     },
     Tunable {

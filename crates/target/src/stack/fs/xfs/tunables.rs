@@ -78,9 +78,9 @@ pub(super) const TUNABLES: &[Tunable] = &[
         name: "log_size",
         about: "size of the log",
         values: &[
-            value("64m", &["-l", "size=64m"]).shown("log =internal log bsize=4096 blocks=16384"),
-            value("128m", &["-l", "size=128m"]).shown("log =internal log bsize=4096 blocks=32768"),
-            value("256m", &["-l", "size=256m"]).shown("log =internal log bsize=4096 blocks=65536"),
+            value("64m", &["-l", "size=64m"]),
+            value("128m", &["-l", "size=128m"]),
+            value("256m", &["-l", "size=256m"]),
         ],
         default: Depends("by the device: 64 MiB of 2 GiB, a 2048th of the device from 128 GiB on"),
         ..OF_MKFS
@@ -88,10 +88,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "log_stripe",
         about: "bytes to which writes of the log are rounded up",
-        values: &[
-            value("32k", &["-l", "su=32k"]).shown("sectsz=512 sunit=8 blks lazy-count=1"),
-            value("256k", &["-l", "su=256k"]).shown("sectsz=512 sunit=64 blks lazy-count=1"),
-        ],
+        values: &[value("32k", &["-l", "su=32k"]), value("256k", &["-l", "su=256k"])],
         default: Depends("none; the stripe unit of an array below"),
         ..OF_MKFS
     },
@@ -142,7 +139,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "stripe",
         about: "chunk and width of the array below",
-        values: &[value("4 x 64 KiB", &["-d", "su=64k,sw=4"]).shown("sunit=16 swidth=64")],
+        values: &[value("4 x 64 KiB", &["-d", "su=64k,sw=4"])],
         default: Depends("what the device says, mostly none"),
         ..OF_MKFS
     },
