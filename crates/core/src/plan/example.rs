@@ -62,6 +62,7 @@ pub(super) fn catalogue() -> Catalogue {
     };
     let btrfs = ["dup", "lzo", "nocow", "raid1", "single", "zlib", "zstd:1", "zstd:3"];
     Catalogue {
+        tunables: Vec::new(),
         filesystems: vec![fs("btrfs", &btrfs, 109), fs("ext4", &[], 1), fs("xfs", &[], 300)],
         backings: vec![
             entry("device", DEVICE, "path"),

@@ -187,7 +187,7 @@ pub(crate) fn queue_mismatches(target: &Target, disks: &[(u32, u32)]) -> Vec<Str
 pub(crate) fn sysctl_mismatches(target: &Target) -> Vec<String> {
     let mismatch = |(name, asked): (&String, &serde_json::Value)| {
         let (asked, shown) = (asked.as_str().unwrap_or_default(), content(sysctl_file(name)).unwrap_or_default());
-        (shown != asked).then(|| told(&format!("vm.{name} {asked}"), &shown))
+        (shown != asked).then(|| mismatch_text(&format!("vm.{name} {asked}"), &shown))
     };
     target.sysctl.0.iter().filter_map(mismatch).collect()
 }
