@@ -56,10 +56,17 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
     journal(&lab, "new.jsonl", &[0.7, 1.2], 10, 2, |made| written(made, "/dev/loop7 ext4 rw,noatime"));
     let mounted = compare(&lab, &[]).code(3).out;
     assert!(mounted.contains("ext4: mount: ext4 rw → ext4 rw,noatime"), "{mounted}");
-    for format in ["json", "markdown"] {
+    for format in ["html", "json", "markdown"] {
         let other = compare(&lab, &["--format", format]).code(3).out;
         assert!(other.contains("1 of 2 whole jobs is slower"), "{other}");
     }
+    // Each ratio has its point and its interval on the axis, the one above 1 to the right of the other.
+    let page = compare(&lab, &["--format", "html"]).out;
+    let points: Vec<f64> =
+        page.split("<circle cx=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
+    let one: f64 = page.split("class=\"one\" x1=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert_eq!((points.len(), page.matches("class=\"slower\"").count()), (6, 1), "{page}");
+    assert!(points[0] > one && one > points[1], "{points:?} about {one}");
     let json: serde_json::Value = serde_json::from_str(&compare(&lab, &["--format", "json"]).out).unwrap();
     assert_eq!((&json["gate"], &json["times"][0]["says"]), (&"regression".into(), &"slower".into()));
     let ratio = json["times"][0]["ratio"].as_f64().unwrap();

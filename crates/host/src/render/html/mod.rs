@@ -10,6 +10,7 @@ mod island;
 mod markup;
 mod overview;
 mod sections;
+mod side_by_side;
 pub mod site;
 mod site_trend;
 mod tables;
@@ -32,6 +33,8 @@ pub(crate) const HTML: Format = Format {
     name: "html",
     about: "one page with charts, filters and all that is known, for a browser; needs no network",
     run: Some(write),
+    comparison: Some(side_by_side::comparison),
+    ranking: Some(side_by_side::ranking),
     ..Format::NONE
 };
 

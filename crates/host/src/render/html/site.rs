@@ -218,7 +218,7 @@ fn over_time(
 }
 
 /// Wide ones are scrolled, by keyboard too.
-fn table(label: &str, heads: &[&str], rows: Markup) -> Markup {
+pub(super) fn table(label: &str, heads: &[&str], rows: Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(text(label)) {
             table.stacked {
@@ -259,7 +259,7 @@ fn minute(run: &StoredRun) -> String {
     run.started.get(..16).unwrap_or_default().replace('T', " ")
 }
 
-fn page(title: &str, up: &str, body: Markup) -> String {
+pub(super) fn page(title: &str, up: &str, body: Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {

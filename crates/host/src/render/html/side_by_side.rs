@@ -1,0 +1,111 @@
+//! Pages of several runs: what changed between two, and which target is best on which disk. No script and no request.
+
+use super::markup::{list, text};
+use super::site::{page, table};
+use crate::render::Options;
+use crate::wording::between_runs::{RunComparison, TimeChange};
+use crate::wording::ranking::{BEST_COLUMNS, BEST_LEGEND, COLUMNS, Choice, LEGEND, best_cells, cells, sentence};
+use crate::wording::text::percent;
+use maud::{Markup, html};
+use std::io::{self, Write};
+
+/// Width and height of a row's plot, and the room at its ends, in pixels.
+const WIDTH: f64 = 260.0;
+const HEIGHT: f64 = 22.0;
+const MARGIN: f64 = 8.0;
+
+pub(super) fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let axis = Axis::of(&runs.rows, runs.threshold);
+    // What the gate asks about comes first.
+    let (deciding, other): (Vec<_>, Vec<_>) = runs.rows.iter().partition(|row| row.change.decides);
+    let body = html! {
+        h1 { "Before and now" }
+        p.answer { (text(&runs.headline)) }
+        (table("Times before and now", &["time of", "before", "now", "now / before", "", ""], html! {
+            @for row in deciding.into_iter().chain(other) {
+                tr {
+                    th scope="row" { (text(&row.name())) }
+                    td data-head="before" { (text(&row.old)) }
+                    td data-head="now" { (text(&row.new)) }
+                    td data-head="ratio" { (text(&row.ratio)) }
+                    td.bar { (axis.plot(row)) }
+                    td class=[row.change.is_regression.then_some("slower")] { (row.says) }
+                }
+            }
+        }))
+        p.legend { (text(&format!("The band is what does not matter: {} and less. ", percent(runs.threshold)))) (text(&runs.caveat)) }
+        @if !runs.missing.is_empty() || !runs.facts.is_empty() { h2 { "What else differs" } }
+        (list(None, &runs.missing))
+        (list(None, &runs.facts.iter().map(|fact| fact.sentence()).collect::<Vec<_>>()))
+    };
+    out.write_all(page("Before and now", "", body).as_bytes())
+}
+
+pub(super) fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let rows = |rows: Vec<Vec<String>>, heads: &[&str]| {
+        html! {
+            @for row in &rows { tr {
+                @for (at, cell) in row.iter().enumerate() {
+                    @if at == 0 { th scope="row" { (text(cell)) } } @else { td data-head=(heads[at]) { (text(cell)) } }
+                }
+            } }
+        }
+    };
+    let best: Vec<Vec<String>> = best_cells(choices).into_iter().map(Vec::from).collect();
+    let body = html! {
+        h1 { "Which is best on which disk" }
+        (table("Rankings", &COLUMNS, rows(choices.iter().map(|choice| cells(choice).to_vec()).collect(), &COLUMNS)))
+        p.legend { (text(LEGEND)) }
+        (list(None, &choices.iter().map(sentence).collect::<Vec<_>>()))
+        @if !best.is_empty() {
+            h2 { "The best of each file system" }
+            (table("The best of each file system", &BEST_COLUMNS, rows(best, &BEST_COLUMNS)))
+            p.legend { (text(BEST_LEGEND)) }
+        }
+    };
+    out.write_all(page("Which is best on which disk", "", body).as_bytes())
+}
+
+/// One logarithmic axis for all ratios of a page.
+struct Axis {
+    low: f64,
+    high: f64,
+    threshold: f64,
+}
+
+impl Axis {
+    fn of(rows: &[TimeChange], threshold: f64) -> Axis {
+        let estimates = rows.iter().filter_map(|row| row.change.estimate.as_ref());
+        let ends = estimates.flat_map(|found| {
+            let (low, high) = found.interval.unwrap_or((found.ratio, found.ratio));
+            [low, found.ratio, high]
+        });
+        let ends = ends.filter(|end| end.is_finite() && *end > 0.0).map(f64::ln);
+        let widest = (2.0 * threshold).ln_1p();
+        let (low, high) = ends.fold((-widest, widest), |(low, high), end| (low.min(end), high.max(end)));
+        // An interval without an end leaves the picture.
+        Axis { low: low.max(-2.0), high: high.min(2.0), threshold }
+    }
+
+    fn at(&self, ratio: f64) -> f64 {
+        let share = (ratio.ln() - self.low) / (self.high - self.low);
+        MARGIN + share.clamp(0.0, 1.0) * (WIDTH - 2.0 * MARGIN)
+    }
+
+    fn plot(&self, row: &TimeChange) -> Markup {
+        let place = |ratio: f64| format!("{:.1}", self.at(ratio));
+        let band = (self.at(1.0 / (1.0 + self.threshold)), self.at(1.0 + self.threshold));
+        html! {
+            @if let Some(found) = &row.change.estimate {
+                svg.ratios width=(WIDTH) height=(HEIGHT) aria-hidden="true" {
+                    rect.band x=(format!("{:.1}", band.0)) width=(format!("{:.1}", band.1 - band.0)) height=(HEIGHT) {}
+                    line.one x1=(place(1.0)) x2=(place(1.0)) y1="0" y2=(HEIGHT) {}
+                    @if let Some((low, high)) = found.interval {
+                        line x1=(place(low)) x2=(place(high)) y1=(HEIGHT / 2.0) y2=(HEIGHT / 2.0) {}
+                    }
+                    circle cx=(place(found.ratio)) cy=(HEIGHT / 2.0) r="4" {}
+                }
+            }
+        }
+    }
+}
