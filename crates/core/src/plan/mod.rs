@@ -45,7 +45,7 @@ pub use queue::NAMES as QUEUE_SETTINGS;
 pub use read::from_toml;
 pub use recipe_source::{inlined, recipe_files};
 pub use schema::schema;
-pub use setting::{Setting, SettingKind, Settings, disks};
+pub use setting::{Setting, SettingKind, Settings, disks, setting};
 pub use words::MkfsOptions;
 
 use crate::metric::Combine;
