@@ -127,9 +127,10 @@ impl Sides<'_> {
             let theirs = theirs.map(|write| write.data_at + (sector - write.first) * SECTOR);
             let [ours, theirs] =
                 [content(self.log, self.logged.get(&sector).copied())?, content(self.recorded, theirs)?];
-            match ours == theirs {
-                true => self.differing.remove(&sector),
-                false => self.differing.insert(sector),
+            if ours == theirs {
+                self.differing.remove(&sector)
+            } else {
+                self.differing.insert(sector)
             };
         }
         Ok(())

@@ -41,9 +41,10 @@ struct Read {
 
 /// The profile of what was surveyed. With `content` files are read, a bounded number of them.
 pub fn describe(survey: &Survey, content: bool, threads: usize, about: String) -> Result<Profile> {
-    let read = match content {
-        true => Read { measured: measure::measure(survey, threads), repeated: duplicates::repeated(survey, threads) },
-        false => Read::default(),
+    let read = if content {
+        Read { measured: measure::measure(survey, threads), repeated: duplicates::repeated(survey, threads) }
+    } else {
+        Read::default()
     };
     let holes: BTreeMap<Kind, (f64, f64)> =
         survey.kinds.iter().map(|(kind, tally)| (*kind, duplicates::holes(survey, &tally.thin, tally.files))).collect();

@@ -267,9 +267,10 @@ impl Anonymous {
             let (path, behind) = after.split_at(end);
             let is_inside = |c: char| c.is_alphanumeric() || "-_.~*%)}/".contains(c);
             let begins = !made.chars().last().is_some_and(is_inside);
-            match begins && is_telling(path) {
-                true => made.push_str(&self.path(path)),
-                false => made.push_str(path),
+            if begins && is_telling(path) {
+                made.push_str(&self.path(path))
+            } else {
+                made.push_str(path)
             }
             rest = behind;
         }
@@ -344,9 +345,10 @@ fn value_of<'a>(key: &str, behind: &'a str) -> (&'a str, &'a str) {
     let is_option = (key.starts_with('-') || key.eq_ignore_ascii_case("bearer")) && !value.starts_with('-');
     let quote = gap.chars().last().filter(|c| "\"'".contains(*c));
     let ends = |c: char| quote.map_or(c.is_whitespace() || "\"'".contains(c), |quote| c == quote);
-    match is_assigned || is_option && !gap.is_empty() {
-        true => (gap, &value[..value.find(ends).unwrap_or(value.len())]),
-        false => (gap, ""),
+    if is_assigned || is_option && !gap.is_empty() {
+        (gap, &value[..value.find(ends).unwrap_or(value.len())])
+    } else {
+        (gap, "")
     }
 }
 

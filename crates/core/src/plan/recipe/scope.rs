@@ -67,10 +67,7 @@ impl Scope<'_> {
 
     /// A number, or text such as `"keys * value / 8"`.
     pub(super) fn amount(&self, field: &Field) -> Option<Amount> {
-        let text = match field.value.is_integer() {
-            true => field.count()?.to_string(),
-            false => field.text()?.to_string(),
-        };
+        let text = if field.value.is_integer() { field.count()?.to_string() } else { field.text()?.to_string() };
         match Amount::parse(&text) {
             Ok(amount) => {
                 self.check(field, amount.names(), amount.names());
