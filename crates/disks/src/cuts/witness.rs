@@ -147,8 +147,7 @@ fn content(file: &File, at: Option<u64>) -> Result<[u8; SECTOR as usize]> {
 fn words(log: &File, at: u64) -> Result<[u64; WORDS]> {
     let mut bytes = [0; 8 * WORDS];
     log.read_exact_at(&mut bytes, at).context("cannot read the log of writes")?;
-    let word = |number: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * number + byte]));
-    Ok(std::array::from_fn(word))
+    Ok(std::array::from_fn(|number: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * number + byte]))))
 }
 
 #[cfg(test)]

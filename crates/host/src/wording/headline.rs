@@ -493,8 +493,7 @@ pub(crate) fn answer_and_rest(headline: &str) -> (&str, &str) {
 /// Some where no target is among the best of every work: one number for all of them hides that.
 fn depends(model: &Model) -> Option<String> {
     let works = &model.works;
-    let everywhere = |at: usize| works.iter().all(|work| work.verdict.best.contains(&at));
-    let common = (0..model.targets.len()).any(everywhere);
+    let common = (0..model.targets.len()).any(|at: usize| works.iter().all(|work| work.verdict.best.contains(&at)));
     let judged = works.iter().all(|work| !work.verdict.best.is_empty());
     let best_at = |work: &WorkReport| {
         let names: Vec<String> = work.verdict.best.iter().map(|&at| model.targets[at].name.clone()).collect();

@@ -117,8 +117,7 @@ fn rounded(sizes: Vec<u64>) -> Vec<u64> {
     };
     // Rounded up or down past a neighbour that is exact it would be out of order.
     let near = |at: usize| four_digits(sizes[at]).clamp(sizes[at.saturating_sub(1)], sizes[(at + 1).min(last)]);
-    let told = |at: usize| fitting(if exact(at) { sizes[at] } else { near(at) });
-    (0..sizes.len()).map(told).collect()
+    (0..sizes.len()).map(|at: usize| fitting(if exact(at) { sizes[at] } else { near(at) })).collect()
 }
 
 fn four_digits(number: u64) -> u64 {

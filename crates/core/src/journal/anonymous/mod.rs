@@ -265,8 +265,7 @@ impl Anonymous {
             let end = after.find(is_delimiter).unwrap_or(after.len());
             let end = after[..end].find(':').unwrap_or(end);
             let (path, behind) = after.split_at(end);
-            let is_inside = |c: char| c.is_alphanumeric() || "-_.~*%)}/".contains(c);
-            let begins = !made.chars().last().is_some_and(is_inside);
+            let begins = !made.chars().last().is_some_and(|c: char| c.is_alphanumeric() || "-_.~*%)}/".contains(c));
             if begins && is_telling(path) {
                 made.push_str(&self.path(path))
             } else {
@@ -383,9 +382,8 @@ fn is_telling(path: &str) -> bool {
 fn find_uuid(text: &str) -> Option<usize> {
     let is_uuid = |piece: &str| {
         let groups: Vec<&str> = piece.split('-').collect();
-        let is_hex = |group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
         groups.iter().map(|group| group.len()).eq(kinds::UUID)
-            && groups.iter().all(is_hex)
+            && groups.iter().all(|group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
             && !piece.starts_with(kinds::NO_UUID)
     };
     (0..text.len()).find(|at| text.get(*at..at + 36).is_some_and(is_uuid))

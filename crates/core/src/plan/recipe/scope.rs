@@ -101,9 +101,8 @@ impl Scope<'_> {
 
     /// One command, or a list of them.
     pub(super) fn commands(&self, field: &Field) -> Vec<Command> {
-        let is_list = |field: &Field| field.value.is_array();
         match field.value.as_array().map(|_| field.elements().unwrap_or_default()) {
-            Some(elements) if elements.first().is_some_and(is_list) => {
+            Some(elements) if elements.first().is_some_and(|field: &Field| field.value.is_array()) => {
                 elements.iter().filter_map(|one| self.command(one)).collect()
             }
             Some(elements) if elements.is_empty() => Vec::new(),
