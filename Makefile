@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run deps test test-deep audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
+.PHONY: run deps test test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -29,9 +29,22 @@ deps: install-build install-run install-test install-deep
 test: install-run install-test install-build
 	cargo test --locked -- --nocapture --skip deep::
 
-# What CI runs beside it: more guests and simulations, servers, kills, and the statistics against simulated truth. Half an hour.
+# What CI runs beside it: more guests and simulations, servers, kills, and the statistics against simulated truth. Real runs wait
+# for each other, and guests and what computes use the processors that they leave idle.
 test-deep: deps
-	cargo test --locked --test end-to-end -- --nocapture deep::
+	cargo test --locked --test end-to-end --no-run
+	$(MAKE) --jobs 3 test-deep-runs test-deep-guests test-deep-computed
+
+test-deep-runs:
+	cargo test --locked --test end-to-end -- --nocapture --skip deep::guest $(DEEP_COMPUTED:%=--skip %) deep::
+
+test-deep-guests:
+	crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --test-threads=1 deep::guest
+
+test-deep-computed:
+	nice cargo test --locked --test end-to-end -- --nocapture --test-threads=1 $(DEEP_COMPUTED)
+
+DEEP_COMPUTED = $(addprefix deep::,$(addsuffix ::,atlas constants equals forecasts foreign_noise fuzz gate recipes recomputed savings statistics verdicts))
 
 # The simulations behind docs/statistics.md, as often repeated as its tables say, and real runs of equals; half an hour.
 test-statistics: deps
@@ -164,7 +177,7 @@ sanitize: install-build
 
 # All of it, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
 test-all: test test-deep test-statistics test-data test-kernel test-vm test-sim test-fleet
-	cargo test --release --locked --test end-to-end -- sweep:: store:: --ignored --nocapture
+	cargo test --release --locked --test end-to-end -- purposes:: sweep:: store:: --ignored --nocapture
 
 # The page of a report as it looks in Chromium, into docs/page, and a run on a terminal, into docs: to be looked at after each
 # change of them. The run is best made on a machine with nothing else to do.

@@ -71,12 +71,10 @@ pub fn speeds_of(disk: &Disk) -> Result<ModelSpeeds> {
         random_write: few_writes(fresh()?, sectors),
         flushes: flushes(&fresh, sectors)?,
         average_seek_ns: disk.kind.has_arm().then(|| average_seek(&fresh().expect("it was one").disk, &words)),
-        used: match disk.can_be_used() {
-            true => [0.5, 0.9, 1.0]
-                .into_iter()
-                .filter_map(|filled| used(disk, filled).transpose())
-                .collect::<Result<_>>()?,
-            false => Vec::new(),
+        used: if disk.can_be_used() {
+            [0.5, 0.9, 1.0].into_iter().filter_map(|filled| used(disk, filled).transpose()).collect::<Result<_>>()?
+        } else {
+            Vec::new()
         },
     })
 }

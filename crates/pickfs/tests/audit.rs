@@ -43,9 +43,10 @@ fn the_recomputation_has_every_verdict_of_shipped_journals() {
     let paths: Vec<_> = paths.filter(|path| path.to_string_lossy().contains(".jsonl")).collect();
     assert!(paths.len() >= 21, "{paths:?}");
     for path in paths {
-        let journal = match path.extension().is_some_and(|kind| kind == "xz") {
-            true => Command::new("xz").arg("-dc").arg(&path).output().unwrap().stdout,
-            false => std::fs::read(&path).unwrap(),
+        let journal = if path.extension().is_some_and(|kind| kind == "xz") {
+            Command::new("xz").arg("-dc").arg(&path).output().unwrap().stdout
+        } else {
+            std::fs::read(&path).unwrap()
         };
         assert_eq!(compared(&journal, false), [""; 0], "{}", path.display());
         // The same with several processors, whose workers' time counts for nothing, and checked by their number.

@@ -176,10 +176,7 @@ fn check(driver: &Filesystem, target: &Target) {
     std::fs::write(old.0.mount_point().join("file"), vec![7; 1 << 20]).unwrap();
     let table = lines(&advice, "fstab").next().unwrap_or_default().to_string();
     for line in lines(&advice, "existing").filter(|line| !line.starts_with("tune2fs")) {
-        match line.starts_with("umount") {
-            true => (old.unmount(), old.mount_by_table(&table)).1,
-            false => old.paste(line),
-        }
+        if line.starts_with("umount") { (old.unmount(), old.mount_by_table(&table)).1 } else { old.paste(line) }
     }
     is_asked(&old, "existing");
     let only_new = advice.notes.iter().any(|note| note.starts_with("Only a new"));

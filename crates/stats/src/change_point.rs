@@ -40,8 +40,7 @@ pub fn changes_at(series: &[f64]) -> Option<usize> {
 
 /// Twice each value's rank, less n+1: the values above minus the values below that it has; equal values share a rank.
 fn centred_ranks(series: &[f64]) -> Vec<i64> {
-    let above_minus_below = |x: &f64| series.iter().map(|y| i64::from(y < x) - i64::from(y > x)).sum();
-    series.iter().map(above_minus_below).collect()
+    series.iter().map(|x: &f64| series.iter().map(|y| i64::from(y < x) - i64::from(y > x)).sum()).collect()
 }
 
 /// The first place to cut with the largest |U|, and that |U|. Pairs on the same side of the cut cancel in the sum.

@@ -91,9 +91,8 @@ impl Pairs {
             let rounds = of.lacking.get(i).into_iter().flatten().zip(logs[j]);
             rounds.filter(|(lacks, other)| **lacks && other.is_finite()).count()
         };
-        let of_target = |i: usize| (0..logs.len()).map(|j| lacks(i, j)).collect();
         Pairs {
-            lacking: (0..logs.len()).map(of_target).collect(),
+            lacking: (0..logs.len()).map(|i: usize| (0..logs.len()).map(|j| lacks(i, j)).collect()).collect(),
             rounds,
             variance: variances.iter().sum::<f64>() / variances.len().max(1) as f64,
             complete: (0..logs.len()).filter(is_complete).count(),

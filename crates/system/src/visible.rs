@@ -35,9 +35,12 @@ pub fn visible_lines(text: &str) -> String {
 /// strings.
 pub fn visible_json(json: &str) -> String {
     let mut units = [0; 2];
-    let mut escape = |c: char| match steers(c) && c != '\n' {
-        true => c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
-        false => c.to_string(),
+    let mut escape = |c: char| {
+        if steers(c) && c != '\n' {
+            c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+        } else {
+            c.to_string()
+        }
     };
     let shown: String = json.chars().map(&mut escape).collect();
     shown.replace("##[", "#\\u0023[")
@@ -51,9 +54,10 @@ pub fn without_log_commands(text: &str) -> String {
         let (before, rest) = (made.chars().last(), &text[at..]);
         let begins = before.is_none_or(char::is_whitespace);
         let is_command = begins && rest.starts_with("::") && rest[2..].starts_with(|c: char| c.is_ascii_alphabetic());
-        match is_command || rest.starts_with("##[") || rest.starts_with("##vso[") {
-            true => made.extend([c, ' ']),
-            false => made.push(c),
+        if is_command || rest.starts_with("##[") || rest.starts_with("##vso[") {
+            made.extend([c, ' '])
+        } else {
+            made.push(c)
         }
     }
     made

@@ -7,59 +7,25 @@ pub struct Shipped {
     pub bytes: &'static [u8],
 }
 
+macro_rules! shipped {
+    ($($name:literal: $about:literal;)*) => {
+        &[$(Shipped { name: $name, about: $about, bytes: include_bytes!(concat!("shipped/", $name, ".pktrace")) }),*]
+    };
+}
+
 /// Sorted by name. `make traces` records them anew.
-pub const ALL: &[Shipped] = &[
-    Shipped {
-        name: "apt-install",
-        about: "apt-get install of four small packages in a minimal Debian, fetched before",
-        bytes: include_bytes!("shipped/apt-install.pktrace"),
-    },
-    Shipped {
-        name: "cargo-build",
-        about: "cargo build of a small program with four libraries, from their sources",
-        bytes: include_bytes!("shipped/cargo-build.pktrace"),
-    },
-    Shipped {
-        name: "container-unpack",
-        about: "umoci unpack of a container image of two layers: files of seven Debian packages",
-        bytes: include_bytes!("shipped/container-unpack.pktrace"),
-    },
-    Shipped {
-        name: "git-clone",
-        about: "git clone of a small repository from its folder, with the files checked out",
-        bytes: include_bytes!("shipped/git-clone.pktrace"),
-    },
-    Shipped {
-        name: "maildir",
-        about: "procmail delivers 500 messages into a maildir; notmuch indexes it twice",
-        bytes: include_bytes!("shipped/maildir.pktrace"),
-    },
-    Shipped {
-        name: "npm-install",
-        about: "npm ci of 71 packages from its cache",
-        bytes: include_bytes!("shipped/npm-install.pktrace"),
-    },
-    Shipped {
-        name: "pgbench",
-        about: "a PostgreSQL server under pgbench: four clients, 2,000 transactions",
-        bytes: include_bytes!("shipped/pgbench.pktrace"),
-    },
-    Shipped {
-        name: "photo-import",
-        about: "60 photographs from a card: copied, renamed by date with exiv2, a small picture of each",
-        bytes: include_bytes!("shipped/photo-import.pktrace"),
-    },
-    Shipped {
-        name: "sqlite-inserts",
-        about: "sqlite3 with a write-ahead log: 300 transactions of a row, and queries between them",
-        bytes: include_bytes!("shipped/sqlite-inserts.pktrace"),
-    },
-    Shipped {
-        name: "tar-extract",
-        about: "tar x of the kernel's header files, as installed for C programs",
-        bytes: include_bytes!("shipped/tar-extract.pktrace"),
-    },
-];
+pub const ALL: &[Shipped] = shipped! {
+    "apt-install": "apt-get install of four small packages in a minimal Debian, fetched before";
+    "cargo-build": "cargo build of a small program with four libraries, from their sources";
+    "container-unpack": "umoci unpack of a container image of two layers: files of seven Debian packages";
+    "git-clone": "git clone of a small repository from its folder, with the files checked out";
+    "maildir": "procmail delivers 500 messages into a maildir; notmuch indexes it twice";
+    "npm-install": "npm ci of 71 packages from its cache";
+    "pgbench": "a PostgreSQL server under pgbench: four clients, 2,000 transactions";
+    "photo-import": "60 photographs from a card: copied, renamed by date with exiv2, a small picture of each";
+    "sqlite-inserts": "sqlite3 with a write-ahead log: 300 transactions of a row, and queries between them";
+    "tar-extract": "tar x of the kernel's header files, as installed for C programs";
+};
 
 /// The trace of that name.
 pub fn find(name: &str) -> Option<&'static Shipped> {

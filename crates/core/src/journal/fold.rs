@@ -192,10 +192,7 @@ impl Folded {
     fn look(&mut self, look: Look) {
         let made = self.looks_after.entry(look.round.min(MOST_ROUNDS + 1)).or_default();
         *made += 1;
-        match *made <= MOST_LOOKS && look.round <= MOST_ROUNDS {
-            true => self.looks.push(look),
-            false => self.unreadable += 1,
-        }
+        if *made <= MOST_LOOKS && look.round <= MOST_ROUNDS { self.looks.push(look) } else { self.unreadable += 1 }
     }
 
     fn set_outcome(&mut self, id: &str, outcome: Option<Outcome>) {

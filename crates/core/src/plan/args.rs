@@ -252,9 +252,8 @@ impl Writer<'_> {
 fn number(text: &str) -> Value {
     let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
     let float = text.parse::<f64>().ok().filter(|_| !is_whole);
-    let float = float.map(|float| match float.fract() == 0.0 && float.abs() < 1e15 {
-        true => Value::from(float as i64),
-        false => Value::from(float),
+    let float = float.map(|float| {
+        if float.fract() == 0.0 && float.abs() < 1e15 { Value::from(float as i64) } else { Value::from(float) }
     });
     text.parse::<i64>().ok().map(Value::from).or(float).unwrap_or_else(|| text.into())
 }

@@ -16,6 +16,16 @@ pub struct Setting {
     pub about: &'static str,
 }
 
+/// A row of a table of settings.
+pub const fn setting(
+    name: &'static str,
+    kind: SettingKind,
+    default: Option<&'static str>,
+    about: &'static str,
+) -> Setting {
+    Setting { name, kind, default, about }
+}
+
 /// What a setting holds, and how it is kept once checked.
 #[derive(Clone, Copy, Debug)]
 pub enum SettingKind {

@@ -169,10 +169,7 @@ pub(super) fn path(field: &Field, folder: &Path) -> Option<String> {
 /// What looks like a file is one.
 fn name_or_path(field: &Field, folder: &Path) -> Option<String> {
     let text = field.text()?;
-    match looks_like_path(text) {
-        true => path(field, folder),
-        false => Some(text.into()),
-    }
+    if looks_like_path(text) { path(field, folder) } else { Some(text.into()) }
 }
 
 fn home(text: &str) -> Result<PathBuf, String> {

@@ -116,8 +116,7 @@ impl Page {
 }
 
 fn words(bytes: &[u8; 64]) -> [u64; 8] {
-    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * at + byte]));
-    std::array::from_fn(word)
+    std::array::from_fn(|at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * at + byte])))
 }
 
 struct Reader {

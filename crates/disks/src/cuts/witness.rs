@@ -127,9 +127,10 @@ impl Sides<'_> {
             let theirs = theirs.map(|write| write.data_at + (sector - write.first) * SECTOR);
             let [ours, theirs] =
                 [content(self.log, self.logged.get(&sector).copied())?, content(self.recorded, theirs)?];
-            match ours == theirs {
-                true => self.differing.remove(&sector),
-                false => self.differing.insert(sector),
+            if ours == theirs {
+                self.differing.remove(&sector)
+            } else {
+                self.differing.insert(sector)
             };
         }
         Ok(())
@@ -146,8 +147,7 @@ fn content(file: &File, at: Option<u64>) -> Result<[u8; SECTOR as usize]> {
 fn words(log: &File, at: u64) -> Result<[u64; WORDS]> {
     let mut bytes = [0; 8 * WORDS];
     log.read_exact_at(&mut bytes, at).context("cannot read the log of writes")?;
-    let word = |number: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * number + byte]));
-    Ok(std::array::from_fn(word))
+    Ok(std::array::from_fn(|number: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * number + byte]))))
 }
 
 #[cfg(test)]

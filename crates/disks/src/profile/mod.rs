@@ -102,16 +102,12 @@ impl Asking<'_> {
     fn round(&mut self) -> Result<Round> {
         let sequential = (0..PLACES).map(|place| self.sequential(place)).collect::<Result<Vec<_>>>()?;
         let is_disk = self.wish.kind == Kind::HardDisk;
-        let seeks = match is_disk {
-            true => {
-                let lengths = hard_disk::Lengths::of(&sequential);
-                let far = DISTANCES.into_iter().filter(|share| share * self.area as f64 > NEAREST);
-                far.collect::<Vec<_>>()
-                    .into_iter()
-                    .map(|share| self.seeks(share, lengths))
-                    .collect::<Result<Vec<_>>>()?
-            }
-            false => Vec::new(),
+        let seeks = if is_disk {
+            let lengths = hard_disk::Lengths::of(&sequential);
+            let far = DISTANCES.into_iter().filter(|share| share * self.area as f64 > NEAREST);
+            far.collect::<Vec<_>>().into_iter().map(|share| self.seeks(share, lengths)).collect::<Result<Vec<_>>>()?
+        } else {
+            Vec::new()
         };
         let depths: &[usize] = if is_disk { &[1, 32] } else { &[1, 4, 32, 128] };
         let most = self.wish.depth;

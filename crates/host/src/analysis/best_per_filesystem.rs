@@ -121,11 +121,11 @@ impl Field<'_> {
             (!is_pick(a.0)).cmp(&!is_pick(b.0)).then(bounds).then(a.1.total_cmp(&b.1))
         })?;
         let bound = Some(self.bound(target, &all)).filter(|bound| bound.is_finite()).map(f64::exp_m1);
-        let is_there = |(at, _): &(usize, String)| all.contains(at);
-        let members = group.members.into_iter().filter(is_there).map(|(at, value)| {
-            let against = self.comparison(at, target).filter(|_| at != target);
-            Member { target: at, value, against }
-        });
+        let members =
+            group.members.into_iter().filter(|(at, _): &(usize, String)| all.contains(at)).map(|(at, value)| {
+                let against = self.comparison(at, target).filter(|_| at != target);
+                Member { target: at, value, against }
+            });
         let (members, proof) = (members.collect(), self.proof(target, &all));
         Some((least, Champion { filesystem: group.name, target, proof, bound, members, against: None }))
     }

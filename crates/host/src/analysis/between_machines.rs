@@ -178,9 +178,10 @@ fn verdict(fleet: &Fleet, targets: &[&str], threshold: f64) -> AcrossVerdict {
         others.iter().map(|(_, effects)| pickfs_stats::random_effects(effects, level)?.interval.map(|(_, high)| high));
     let Some(highs) = highs.collect::<Option<Vec<f64>>>() else { return AcrossVerdict::TooFewMachines { target } };
     let at_most = highs.into_iter().fold(0.0, f64::max).exp_m1();
-    match at_most <= threshold && others.len() + 1 == targets.len() {
-        true => AcrossVerdict::Pick { target, at_most },
-        false => AcrossVerdict::Unresolved { target, at_most },
+    if at_most <= threshold && others.len() + 1 == targets.len() {
+        AcrossVerdict::Pick { target, at_most }
+    } else {
+        AcrossVerdict::Unresolved { target, at_most }
     }
 }
 

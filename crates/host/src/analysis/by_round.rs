@@ -55,9 +55,10 @@ impl Field {
         let lacks = |target: &usize| rounds.iter().map(|round| rules.lacking[*target].contains(round)).collect();
         let lacking = targets.iter().map(lacks).collect();
         let values = |target: &usize| series[*target].iter().map(|(_, value)| *value).collect();
-        let tick = match rules.has_foreign_clock {
-            true => pickfs_stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>()),
-            false => 0.0,
+        let tick = if rules.has_foreign_clock {
+            pickfs_stats::tick(&targets.iter().map(values).collect::<Vec<Vec<f64>>>())
+        } else {
+            0.0
         };
         Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, twins, lacking, tick }
     }

@@ -72,8 +72,7 @@ pub(crate) fn holes(folded: &Folded, plan: &Plan, observed: &Observed, targets: 
         let planned = plan.targets.iter().find(|planned| planned.name == observed.targets[target]);
         planned.is_some_and(|planned| folded.is_left_out(planned, work.name))
     };
-    let of_work = |work| holes_of(planned, observed, work, targets, &is_left_out);
-    observed.works.iter().flat_map(of_work).collect()
+    observed.works.iter().flat_map(|work| holes_of(planned, observed, work, targets, &is_left_out)).collect()
 }
 
 fn holes_of(

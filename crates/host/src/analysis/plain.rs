@@ -21,8 +21,7 @@ const LONGEST_IN_PLAN: usize = 1 << 16;
 /// The same for all that a tree of values holds; names and lines keep their breaks, as programs read them.
 pub(crate) fn sanitize_json(value: Value) -> Value {
     let tamed = |text: &str| -> String {
-        let harmless = |c: char| if steers(c) && c != '\n' { ' ' } else { c };
-        text.chars().take(LONGEST_IN_PLAN).map(harmless).collect()
+        text.chars().take(LONGEST_IN_PLAN).map(|c: char| if steers(c) && c != '\n' { ' ' } else { c }).collect()
     };
     match value {
         Value::String(text) => Value::String(tamed(&text)),

@@ -166,12 +166,11 @@ fn raw_cell(at: usize, cell: &FoldedCell, folded: &Folded, places: &mut Places) 
 }
 
 fn plain_histogram(found: &Histogram) -> Histogram {
-    let is_base64 = |c: &char| c.is_ascii_alphanumeric() || "+/=".contains(*c);
     Histogram {
         cell: plain(&found.cell),
         phase: plain(&found.phase),
         operation: plain(&found.operation),
-        encoded: found.encoded.chars().filter(is_base64).collect(),
+        encoded: found.encoded.chars().filter(|c: &char| c.is_ascii_alphanumeric() || "+/=".contains(*c)).collect(),
     }
 }
 

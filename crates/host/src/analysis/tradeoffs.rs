@@ -68,9 +68,8 @@ fn trade((series, metric): &Measured, target: usize, reference: usize, case: &Re
 
 /// For each criterion by pair of targets.
 fn ratios(trades: &[Vec<Vec<Trade>>], criteria: usize) -> Vec<Ratios> {
-    let of = |a: usize, b: usize, criterion: usize| match a == b {
-        true => None,
-        false => trades[a][b][criterion].estimate.as_ref().and_then(|found| found.interval),
+    let of = |a: usize, b: usize, criterion: usize| {
+        if a == b { None } else { trades[a][b][criterion].estimate.as_ref().and_then(|found| found.interval) }
     };
     let all = 0..trades.len();
     let one = |criterion: usize| all.clone().map(|a| all.clone().map(|b| of(a, b, criterion)).collect()).collect();

@@ -276,9 +276,10 @@ pub(super) fn drive(of: &Evidence) -> Finding {
 }
 
 pub(super) fn stop(of: &Evidence) -> Finding {
-    match of.has_ended() || of.is_imported() {
-        true => Finding::Kept,
-        false => Finding::Open(vec!["the run was cut off: no look ends it".to_string()]),
+    if of.has_ended() || of.is_imported() {
+        Finding::Kept
+    } else {
+        Finding::Open(vec!["the run was cut off: no look ends it".to_string()])
     }
 }
 

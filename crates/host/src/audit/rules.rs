@@ -14,146 +14,61 @@ pub struct Rule {
     pub(super) check: fn(&Evidence) -> Finding,
 }
 
+const fn rule(name: &'static str, says: &'static str, checked: &'static str, check: fn(&Evidence) -> Finding) -> Rule {
+    Rule { name, says, checked, check }
+}
+
 /// Numbered from 1 in this order.
+#[rustfmt::skip]
 pub const RULES: &[Rule] = &[
-    Rule {
-        name: "whole",
-        says: "The journal is whole.",
-        checked: "each line is a record, and the first one is the run's",
-        check: whole,
-    },
-    Rule {
-        name: "chain",
-        says: "No line was edited, removed, added or moved.",
-        checked: "each `chain` record has the SHA-256 of all bytes before it, and follows each end of a cell and each look",
-        check: chain,
-    },
-    Rule {
-        name: "version",
-        says: "One version of pickfs made the run.",
-        checked: "the `chain` records and the run's own record name the same version",
-        check: version,
-    },
-    Rule {
-        name: "own",
-        says: "pickfs made the measurements.",
-        checked: "the run is not imported from results of another program",
-        check: own,
-    },
-    Rule {
-        name: "cells",
-        says: "Each cell is one of the plan.",
-        checked: "its id is the hash of target, work, settings, round and seed",
-        check: cells,
-    },
-    Rule {
-        name: "dropped",
-        says: "No round and no cell is left out.",
-        checked: "each round up to the last has each target that had not left, in each work, and each cell has ended",
-        check: dropped,
-    },
-    Rule {
-        name: "chosen",
-        says: "No cell is chosen.",
-        checked: "none began again after it had ended, and the aim of the run was not changed",
-        check: chosen,
-    },
-    Rule {
-        name: "order",
-        says: "The order of each round is random.",
-        checked: "cells begin in the order of the plan's seed; simulated cells may run side by side",
-        check: order,
-    },
-    Rule {
-        name: "clock",
-        says: "Times fit the clock.",
-        checked: "the phases of a cell take no longer than its ledger says, and a cell begins before it ends",
-        check: clock,
-    },
-    Rule {
-        name: "reference",
-        says: "The reference is measured twice.",
-        checked: "the plan has its second copy, which has results; simulated cells do not need it",
-        check: reference,
-    },
-    Rule {
-        name: "durability",
-        says: "All ranked targets promise the same durability.",
-        checked: "no mount line or option promises less than the default without being marked, and marked targets are not ranked",
-        check: durability,
-    },
-    Rule {
-        name: "read back",
-        says: "Options in effect are those that the plan asks for.",
-        checked: "each done cell has the mount line that the kernel shows, and no mismatch",
-        check: read_back,
-    },
-    Rule {
-        name: "cold",
-        says: "Phases that start cold are proved cold.",
-        checked: "no flag of a done cell says otherwise",
-        check: cold,
-    },
-    Rule {
-        name: "quiet",
-        says: "Nothing else used the machine beyond a share.",
-        checked: "less than half a processor and less than the work's own bytes on the disk, in half of all phases or more",
-        check: quiet,
-    },
-    Rule {
-        name: "seed",
-        says: "All targets of a round get the same data.",
-        checked: "cells of a round record the same seed, those of two rounds different ones",
-        check: seed,
-    },
-    Rule {
-        name: "software",
-        says: "Kernel and programs stay the same.",
-        checked: "facts on kernel, microcode and versions have one value each",
-        check: software,
-    },
-    Rule {
-        name: "settings",
-        says: "Settings of the machine stay the same.",
-        checked: "facts on governor, turbo, writeback, swap and the queue of a target have one value each",
-        check: settings,
-    },
-    Rule {
-        name: "drive",
-        says: "Processor, memory, drive and firmware stay the same.",
-        checked: "facts on them have one value each",
-        check: drive,
-    },
-    Rule {
-        name: "stop",
-        says: "The run ended by its own rule.",
-        checked: "it has the plan's rounds, or its last look says why it ended",
-        check: stop,
-    },
-    Rule {
-        name: "verdict",
-        says: "The verdict follows from the samples.",
-        checked: "docs/audit/verdict.py, which shares nothing with pickfs, computes the same names, bounds and ratios to nine digits",
-        check: verdict,
-    },
-    Rule {
-        name: "looks",
-        says: "Each look of the run at its results decided as it should.",
-        checked: "the same program computes pick, bound, end and who leaves from the records before the look; ends of budgets are believed",
-        check: looks,
-    },
-    Rule {
-        name: "page",
-        says: "The page says what the journal says.",
-        checked: "the page of a bundle is the one that pickfs makes of its journal; of another version it has the same sentences",
-        check: page,
-    },
-    Rule {
-        name: "again",
-        says: "Simulated cells come out the same again.",
-        checked: "with --again: each time of each cell is equal in a journal of the same plan that was run again",
-        check: again,
-    },
+    rule("whole", "The journal is whole.", "each line is a record, and the first one is the run's", whole),
+    rule("chain", "No line was edited, removed, added or moved.",
+        "each `chain` record has the SHA-256 of all bytes before it, and follows each end of a cell and each \
+        look", chain),
+    rule("version", "One version of pickfs made the run.",
+        "the `chain` records and the run's own record name the same version", version),
+    rule("own", "pickfs made the measurements.", "the run is not imported from results of another program", own),
+    rule("cells", "Each cell is one of the plan.", "its id is the hash of target, work, settings, round and seed",
+        cells),
+    rule("dropped", "No round and no cell is left out.",
+        "each round up to the last has each target that had not left, in each work, and each cell has ended", dropped),
+    rule("chosen", "No cell is chosen.", "none began again after it had ended, and the aim of the run was not changed",
+        chosen),
+    rule("order", "The order of each round is random.",
+        "cells begin in the order of the plan's seed; simulated cells may run side by side", order),
+    rule("clock", "Times fit the clock.",
+        "the phases of a cell take no longer than its ledger says, and a cell begins before it ends", clock),
+    rule("reference", "The reference is measured twice.",
+        "the plan has its second copy, which has results; simulated cells do not need it", reference),
+    rule("durability", "All ranked targets promise the same durability.",
+        "no mount line or option promises less than the default without being marked, and marked targets are not \
+        ranked", durability),
+    rule("read back", "Options in effect are those that the plan asks for.",
+        "each done cell has the mount line that the kernel shows, and no mismatch", read_back),
+    rule("cold", "Phases that start cold are proved cold.", "no flag of a done cell says otherwise", cold),
+    rule("quiet", "Nothing else used the machine beyond a share.",
+        "less than half a processor and less than the work's own bytes on the disk, in half of all phases or \
+        more", quiet),
+    rule("seed", "All targets of a round get the same data.",
+        "cells of a round record the same seed, those of two rounds different ones", seed),
+    rule("software", "Kernel and programs stay the same.",
+        "facts on kernel, microcode and versions have one value each", software),
+    rule("settings", "Settings of the machine stay the same.",
+        "facts on governor, turbo, writeback, swap and the queue of a target have one value each", settings),
+    rule("drive", "Processor, memory, drive and firmware stay the same.", "facts on them have one value each", drive),
+    rule("stop", "The run ended by its own rule.", "it has the plan's rounds, or its last look says why it ended",
+        stop),
+    rule("verdict", "The verdict follows from the samples.",
+        "docs/audit/verdict.py, which shares nothing with pickfs, computes the same names, bounds and ratios to nine \
+        digits", verdict),
+    rule("looks", "Each look of the run at its results decided as it should.",
+        "the same program computes pick, bound, end and who leaves from the records before the look; ends of budgets \
+        are believed", looks),
+    rule("page", "The page says what the journal says.",
+        "the page of a bundle is the one that pickfs makes of its journal; of another version it has the same \
+        sentences", page),
+    rule("again", "Simulated cells come out the same again.",
+        "with --again: each time of each cell is equal in a journal of the same plan that was run again", again),
 ];
 
 #[cfg(test)]

@@ -48,9 +48,8 @@ fn checked_name(name: &str) -> Result<&str> {
 
 /// A word for ssh.
 fn checked_host(host: &str) -> Result<&str> {
-    let is_odd = |c: char| c.is_whitespace() || c.is_control();
     ensure!(
-        !host.is_empty() && !host.starts_with('-') && !host.contains(is_odd),
+        !host.is_empty() && !host.starts_with('-') && !host.contains(|c: char| c.is_whitespace() || c.is_control()),
         "`{}` is no host; name one as ssh knows it",
         host.escape_debug()
     );

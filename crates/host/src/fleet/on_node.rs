@@ -170,13 +170,12 @@ fn bring(text: &[u8], place: &Path, replaces: bool) -> Result<()> {
     let write = || -> std::io::Result<()> {
         fs::write(&new, text)?;
         File::open(&new)?.sync_all()?;
-        match replaces {
-            true => fs::rename(&new, place),
-            false => {
-                let linked = fs::hard_link(&new, place);
-                fs::remove_file(&new)?;
-                linked.or_else(|error| if place.exists() { Ok(()) } else { Err(error) })
-            }
+        if replaces {
+            fs::rename(&new, place)
+        } else {
+            let linked = fs::hard_link(&new, place);
+            fs::remove_file(&new)?;
+            linked.or_else(|error| if place.exists() { Ok(()) } else { Err(error) })
         }
     };
     write().with_context(|| format!("cannot write {}", place.display()))

@@ -81,9 +81,10 @@ fn tell((phase, rate, latency, is_bytes): &(&str, usize, usize, bool), fields: &
         figures.doubts.push((phase.to_string(), "bonnie++ says +++++: it was too short to be measured".into()));
     }
     let Some(found) = positive(fields[*rate]) else { return };
-    let (time_ns, metric, value) = match is_bytes {
-        true => (A_GIB / (found * 1024.0) * 1e9, "bytes_per_second", found * 1024.0),
-        false => (1e12 / found, "operations_per_second", found),
+    let (time_ns, metric, value) = if *is_bytes {
+        (A_GIB / (found * 1024.0) * 1e9, "bytes_per_second", found * 1024.0)
+    } else {
+        (1e12 / found, "operations_per_second", found)
     };
     figures.say(WORK, phase, "time_ns", time_ns);
     figures.show(WORK, phase, (metric, "rate"), value);

@@ -178,9 +178,12 @@ fn importer_of(file: &File, wanted: Wanted) -> Result<&'static dyn Importer> {
     }
     let found = importer_by_looks(file.text);
     let is_ours = || file.text.starts_with("{\"run\":{\"schema\":");
-    found.with_context(|| match is_ours() {
-        true => format!("{} is a journal of pickfs already: pickfs report {0}", file.name),
-        false => format!("the format of {} is not known; name it with --from, one of: {}", file.name, known()),
+    found.with_context(|| {
+        if is_ours() {
+            format!("{} is a journal of pickfs already: pickfs report {0}", file.name)
+        } else {
+            format!("the format of {} is not known; name it with --from, one of: {}", file.name, known())
+        }
     })
 }
 

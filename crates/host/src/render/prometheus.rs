@@ -35,8 +35,7 @@ fn families(model: &Model) -> Vec<Family<'_>> {
         works().flat_map(|work| ratios_of(model, work, figure)).collect()
     };
     let times = |figure: fn(&Times) -> Option<f64>| -> Vec<Sample> {
-        let one = |times| Some((of_times(model, times), figure(times)? / 1e9));
-        model.raw.times.iter().filter_map(one).collect()
+        model.raw.times.iter().filter_map(|times| Some((of_times(model, times), figure(times)? / 1e9))).collect()
     };
     let bounds = |value: fn(&Race, usize) -> f64| works().flat_map(|work| races(model, work, value)).collect();
     vec![

@@ -171,9 +171,12 @@ impl Screen<'_> {
         let unit = panel.unit;
         let figure = |row: &&Row| centre(row).map_or(String::new(), |time| unit.show(time));
         let figures = widest(rows.iter().map(figure)).max(4);
-        let standing = |row: &Row| match work.reference == Some(row.target) {
-            true => Standing::Reference,
-            false => Standing::in_panel(panel, row.target, row.against.as_ref()),
+        let standing = |row: &Row| {
+            if work.reference == Some(row.target) {
+                Standing::Reference
+            } else {
+                Standing::in_panel(panel, row.target, row.against.as_ref())
+            }
         };
         let difference =
             |row: &Row| row.against.as_ref().map_or(String::new(), |found| signed_percent(found.estimate.ratio));

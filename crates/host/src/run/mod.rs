@@ -117,8 +117,7 @@ impl std::error::Error for UnfitStop {}
 
 impl StopChange {
     fn change(self, stop: Stop, rounds_begun: u32) -> Result<Stop> {
-        let nanoseconds = |time: Duration| time.as_nanos() as u64;
-        let budget_ns = self.budget.map(nanoseconds).or(stop.budget_ns);
+        let budget_ns = self.budget.map(|time: Duration| time.as_nanos() as u64).or(stop.budget_ns);
         Ok(match (self.rounds, self.precision) {
             (Some(rounds), _) if rounds < rounds_begun => {
                 let why = format!("--rounds {rounds}: round {rounds_begun} has begun; give {rounds_begun} or more");

@@ -276,9 +276,10 @@ impl Supervisor {
     /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks all processes of a job: then its end says
     /// nothing of the cell.
     fn gone(&self, why: String, stoppable: bool) -> Ended {
-        match stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
-            true => Ended::Stopped,
-            false => Ended::Dead(why),
+        if stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
+            Ended::Stopped
+        } else {
+            Ended::Dead(why)
         }
     }
 }

@@ -284,11 +284,10 @@ fn judged(mut journal: File, entry: &mut Entry) -> Result<Vec<(String, Choice)>>
     entry.started = run.started.clone();
     let model = analysis::model(&folded)?;
     let kernel = model.kernels.first().cloned();
-    let of_host = || folded.host.get("kernel").cloned().unwrap_or_default();
     entry.title = model.title.clone();
     entry.machine = machine_name(&model);
     entry.hardware = model.machine();
-    entry.kernel = kernel.unwrap_or_else(of_host);
+    entry.kernel = kernel.unwrap_or_else(|| folded.host.get("kernel").cloned().unwrap_or_default());
     entry.pickfs = model.pickfs.clone();
     entry.answer = model.headlines().into_iter().next().unwrap_or_default();
     let about = |name: &str| {

@@ -30,10 +30,9 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<String>> {
         Some(_) => "-",
     };
     let of_features = names.iter().map(|name| row(name, &|target| has(target, name).into()));
-    let is_known = |limit: &&&str| targets.iter().any(|target| fact(target, limit).is_some());
     let of_limits = LIMITS
         .iter()
-        .filter(is_known)
+        .filter(|limit: &&&str| targets.iter().any(|target| fact(target, limit).is_some()))
         .map(|limit| row(limit, &|target| fact(target, limit).unwrap_or("unknown").into()));
     let rows: Vec<Vec<String>> = of_features.chain(of_limits).collect();
     let head = row("", &|target| target.name.clone());

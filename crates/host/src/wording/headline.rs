@@ -173,9 +173,10 @@ fn anecdote(rows: &[&Row], panel: &Panel, context: &Context) -> String {
     let so_far = fastest(&ranked).and_then(|row| {
         let shown = &row.figure.as_ref()?.shown();
         let name = &context.targets[row.target].name;
-        Some(match context.work.durability.is_empty() {
-            true => format!(" So far {name} takes {shown}, the least time for {}.", part(panel)),
-            false => format!(" So far {name} loses the least: at most {shown}."),
+        Some(if context.work.durability.is_empty() {
+            format!(" So far {name} takes {shown}, the least time for {}.", part(panel))
+        } else {
+            format!(" So far {name} loses the least: at most {shown}.")
         })
     });
     let doubt = if rounds < 3 { "no interval" } else { "too few of them shared by all targets" };
@@ -237,10 +238,8 @@ fn open(race: &Race, named: &[usize], context: &Context) -> String {
 fn bound(race: &Race, context: &Context) -> String {
     let terms = context.work.terms();
     let is_early = is_early(race, context);
-    let bound = match is_fastest(race) && !is_early {
-        true => format!("the {} (95 %)", terms.best),
-        false => at_most(race.bound(), terms),
-    };
+    let bound =
+        if is_fastest(race) && !is_early { format!("the {} (95 %)", terms.best) } else { at_most(race.bound(), terms) };
     let typical = if race.higher_total[race.pick].is_some() { "in a typical round " } else { "" };
     let among = match is_early {
         _ if race.is_refused() => ", as each round resembles the one before",
@@ -494,8 +493,7 @@ pub(crate) fn answer_and_rest(headline: &str) -> (&str, &str) {
 /// Some where no target is among the best of every work: one number for all of them hides that.
 fn depends(model: &Model) -> Option<String> {
     let works = &model.works;
-    let everywhere = |at: usize| works.iter().all(|work| work.verdict.best.contains(&at));
-    let common = (0..model.targets.len()).any(everywhere);
+    let common = (0..model.targets.len()).any(|at: usize| works.iter().all(|work| work.verdict.best.contains(&at)));
     let judged = works.iter().all(|work| !work.verdict.best.is_empty());
     let best_at = |work: &WorkReport| {
         let names: Vec<String> = work.verdict.best.iter().map(|&at| model.targets[at].name.clone()).collect();

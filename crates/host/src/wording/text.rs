@@ -154,18 +154,16 @@ pub(crate) fn difference(estimate: &Estimate) -> (String, String) {
         let range = if high - low < SAME { "±0".to_string() } else { format!("{low:.decimals$}–{high:.decimals$}") };
         return (format!("{value:.decimals$} times the"), range);
     }
-    let (amount, from, to, word) = match value >= 1.0 {
-        true => (value - 1.0, low - 1.0, high - 1.0, "more"),
-        false => (1.0 - value, 1.0 - high, 1.0 - low, "less"),
+    let (amount, from, to, word) = if value >= 1.0 {
+        (value - 1.0, low - 1.0, high - 1.0, "more")
+    } else {
+        (1.0 - value, 1.0 - high, 1.0 - low, "less")
     };
     // A bound that is not nought must not be printed as if it were.
     let tiny = from.abs() > SAME && from.abs() < 0.005;
     let fine = to.abs() < 0.0995 || tiny || (to - from < 0.01 && to - from > SAME);
     let shown = format!("{} % {word}", percent_digits(amount, fine || amount < 0.0095));
-    let range = match to - from < SAME {
-        true => "±0".to_string(),
-        false => percent_range(from, to, fine),
-    };
+    let range = if to - from < SAME { "±0".to_string() } else { percent_range(from, to, fine) };
     (shown, range)
 }
 

@@ -118,9 +118,10 @@ fn trend<'a>(
 
 fn point<'a>(run: &'a StoredRun, level: &Level, by_kernel: bool) -> TrendPoint<'a> {
     let minute = run.started.get(..16).unwrap_or_default().replace('T', " ");
-    let (label, exactly) = match by_kernel {
-        true => (release(&run.kernel).to_string(), run.kernel.clone()),
-        false => (run.started.get(..10).unwrap_or_default().to_string(), minute),
+    let (label, exactly) = if by_kernel {
+        (release(&run.kernel).to_string(), run.kernel.clone())
+    } else {
+        (run.started.get(..10).unwrap_or_default().to_string(), minute)
     };
     let error = super::text::percent((level.deviation / (level.rounds.max(1) as f64).sqrt()).exp_m1());
     TrendPoint { run, label, ns: level.ns, time: show_duration(level.ns), error: format!("±{error}"), exactly }

@@ -71,9 +71,10 @@ fn at_other_speeds(found: &[OtherSpeed]) -> String {
     let changes: Vec<String> = found.iter().filter_map(faster).collect();
     let are = |pick: Held| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.processors));
     let unknown: Vec<String> = are(Held::Unknown).collect();
-    let unknown = match unknown.is_empty() {
-        true => String::new(),
-        false => format!("; with {} the pick was not checked, cells are missing", listed(&unknown)),
+    let unknown = if unknown.is_empty() {
+        String::new()
+    } else {
+        format!("; with {} the pick was not checked, cells are missing", listed(&unknown))
     };
     let same = listed(&are(Held::Yes).collect::<Vec<_>>());
     match (changes.is_empty(), same.is_empty()) {
@@ -215,9 +216,10 @@ fn contradiction(reference: &str, by: f64) -> String {
 }
 
 fn dependent(by: f64, waits: bool) -> String {
-    let so = match waits {
-        true => "rounds are too few to say how much, so nothing more is concluded from them yet",
-        false => "every bound is wider for that",
+    let so = if waits {
+        "rounds are too few to say how much, so nothing more is concluded from them yet"
+    } else {
+        "every bound is wider for that"
     };
     format!("rounds are not independent, each resembles the one before (autocorrelation {by:.1}): {so}")
 }

@@ -219,9 +219,12 @@ fn whole_name(word: &str) -> Result<String> {
 /// Aligned where they are short.
 fn commands(rows: &[[String; 2]]) -> String {
     let widest = rows.iter().map(|[command, _]| command.chars().count()).max().unwrap_or(0);
-    let line = |[command, does]: &[String; 2]| match widest + does.chars().count() + 6 > report::width() {
-        true => format!("  {command}\n      {does}\n"),
-        false => format!("  {command:widest$}   {does}\n"),
+    let line = |[command, does]: &[String; 2]| {
+        if widest + does.chars().count() + 6 > report::width() {
+            format!("  {command}\n      {does}\n")
+        } else {
+            format!("  {command:widest$}   {does}\n")
+        }
     };
     rows.iter().map(line).collect()
 }

@@ -119,12 +119,13 @@ fn judged(now: Reading, history: &[f64]) -> Result<String, String> {
     }
     let apart = now.speed / median(&mut history.to_vec()) - 1.0;
     let shown = format!("{:.1} % {} than the median of {count} earlier readings", 100.0 * apart.abs(), word(apart));
-    match apart.abs() > MOST_APART {
-        true => Err(format!(
+    if apart.abs() > MOST_APART {
+        Err(format!(
             "{shown}, more than {:.0} %; see to it, or let `pickfs doctor --gate --forget` begin anew",
             100.0 * MOST_APART
-        )),
-        false => Ok(shown),
+        ))
+    } else {
+        Ok(shown)
     }
 }
 

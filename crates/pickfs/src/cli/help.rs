@@ -86,9 +86,10 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
             let near = nearest(&topic, names()).map(|near| format!("did you mean `pickfs help {near}`? "));
             let found = if near.is_some() { Vec::new() } else { that_mention(&topic.to_lowercase()) };
             let (topic, near) = (topic.escape_debug(), near.unwrap_or_default());
-            match found.is_empty() {
-                true => Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both"))),
-                false => Ok(format!("No verb and no topic is called `{topic}`. It is in:\n{}", shown(&found))),
+            if found.is_empty() {
+                Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both")))
+            } else {
+                Ok(format!("No verb and no topic is called `{topic}`. It is in:\n{}", shown(&found)))
             }
         }
     }

@@ -268,9 +268,10 @@ pub fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(error) => match error.downcast_ref::<Exit>() {
             Some(exit) => {
-                match pickfs_host::run::is_for_programs() {
-                    true => pickfs_host::run::tell(&exit.text),
-                    false => anstream::eprint!("{exit}"),
+                if pickfs_host::run::is_for_programs() {
+                    pickfs_host::run::tell(&exit.text)
+                } else {
+                    anstream::eprint!("{exit}")
                 }
                 exit.code.into()
             }

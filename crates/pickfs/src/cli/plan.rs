@@ -146,9 +146,10 @@ fn describe_executor(plan: &Plan, text: &mut String) {
     let mut kernels: Vec<&str> = plan.targets.iter().filter_map(|target| target.machine.text("kernel")).collect();
     kernels.sort_unstable();
     kernels.dedup();
-    let rest = match executor.simulates() {
-        true => "the disk is simulated, all is done in the guest",
-        false => "images are made here, all else in the guest",
+    let rest = if executor.simulates() {
+        "the disk is simulated, all is done in the guest"
+    } else {
+        "images are made here, all else in the guest"
     };
     let _ = writeln!(text, "  kernels and programs of {}; {rest}", kernels.join(", "));
 }
@@ -233,11 +234,10 @@ fn write_steps(steps: &[Step], text: &mut String) {
 fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
     let executor = executor::find(executor::ALL, &plan.executor);
     let names = |disks| executor.map_or_else(Vec::new, |found| found.disk_names(disks));
-    match is_simulated(plan) {
-        true => {
-            pickfs_target::agent::on_disks(target, &names(pickfs_core::plan::disks(&target.backing.settings) as usize))
-        }
-        false => pickfs_target::agent::on_machine(target, place, names),
+    if is_simulated(plan) {
+        pickfs_target::agent::on_disks(target, &names(pickfs_core::plan::disks(&target.backing.settings) as usize))
+    } else {
+        pickfs_target::agent::on_machine(target, place, names)
     }
 }
 

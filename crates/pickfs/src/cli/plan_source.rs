@@ -117,8 +117,7 @@ pub(crate) fn unchecked_flags(flags: &PlanFlags) -> Result<Plan> {
 /// The workload of flags, which is the text of a recipe where they name its file.
 pub(crate) fn workload_of(flags: &PlanFlags) -> Result<Option<String>> {
     let works = unchecked_flags(flags)?.works;
-    let name = |work: &Work| work.workload.settings.text(RECIPE).unwrap_or(&work.workload.name).to_string();
-    Ok(works.first().map(name))
+    Ok(works.first().map(|work: &Work| work.workload.settings.text(RECIPE).unwrap_or(&work.workload.name).to_string()))
 }
 
 fn works_of(text: &str) -> Plan {

@@ -33,9 +33,10 @@ pub(crate) fn describe(plan: &Plan) -> String {
 
 fn listed(plan: &Plan, place: &str) -> String {
     let works: String = plan.works.iter().map(of_work).collect();
-    match works.is_empty() {
-        true => works,
-        false => format!("this plan runs these programs, {place}; commands start in the target's folder\n{works}"),
+    if works.is_empty() {
+        works
+    } else {
+        format!("this plan runs these programs, {place}; commands start in the target's folder\n{works}")
     }
 }
 
@@ -45,9 +46,10 @@ fn of_work(work: &Work) -> String {
     let chosen = workload::that_choose_programs(workload).filter_map(|row| chosen(row, settings));
     let commands = workload.chosen_commands(settings).into_iter().map(|(what, words)| (what, as_typed(&words)));
     let lines: Vec<String> = chosen.chain(commands).map(|(name, words)| format!("    {name}: {words}\n")).collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("  work {} ({})\n{}", visible(&work.name), work.workload.name, lines.concat()),
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("  work {} ({})\n{}", visible(&work.name), work.workload.name, lines.concat())
     }
 }
 
@@ -77,11 +79,10 @@ pub(crate) fn describe_reads(plan: &Plan) -> String {
     let is_path = |text: &str| text.starts_with('/');
     let paths: BTreeSet<String> = of_works.chain(of_targets).filter(|text| is_path(text)).map(visible).collect();
     let line = |path: String| format!("  {path}\n");
-    match paths.is_empty() {
-        true => String::new(),
-        false => {
-            format!("this plan reads these files and folders\n{}", paths.into_iter().map(line).collect::<String>())
-        }
+    if paths.is_empty() {
+        String::new()
+    } else {
+        format!("this plan reads these files and folders\n{}", paths.into_iter().map(line).collect::<String>())
     }
 }
 

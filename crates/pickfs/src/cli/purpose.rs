@@ -123,8 +123,7 @@ impl Purpose {
 
 /// What the atlas of simulated disks says of these works on this disk, sorted. `make atlas-digest` makes the file from the journals.
 pub(super) fn known(works: &[String], disk: &str) -> Vec<Digest> {
-    let fits = |digest: &Digest| works.contains(&digest.work) && digest.disk == disk;
-    atlas().into_iter().filter(fits).collect()
+    atlas().into_iter().filter(|digest: &Digest| works.contains(&digest.work) && digest.disk == disk).collect()
 }
 
 pub(super) fn atlas() -> Vec<Digest> {

@@ -70,9 +70,12 @@ fn described(anonymous: &Anonymous, folded: &Folded, all: &str) -> String {
     let replaced: Vec<String> = anonymous.counts().into_iter().map(|(noun, count)| counted(count, noun)).collect();
     let replaced = if replaced.is_empty() { "nothing".to_string() } else { replaced.join(", ") };
     let mut text = format!("replaced: {replaced}\n");
-    let paragraph = |heading: &str, words: Vec<String>| match words.is_empty() {
-        true => String::new(),
-        false => wrapped("", &format!("{heading}: {}", words.join(", ")), report::width()) + "\n",
+    let paragraph = |heading: &str, words: Vec<String>| {
+        if words.is_empty() {
+            String::new()
+        } else {
+            wrapped("", &format!("{heading}: {}", words.join(", ")), report::width()) + "\n"
+        }
     };
     text += &paragraph("left out, as these facts may hold anything", anonymous.left_out().map(visible).collect());
     text += "Read what is still in it before you share it:\n";

@@ -281,8 +281,7 @@ fn audit(bytes: &[u8], trace: &Trace, out: &mut impl Write) -> Result<()> {
     writeln!(out, "\nNumbers, in {} bytes: {names} names, of each its length in steps of four;", bytes.len())?;
     let counts = [counted(trace.paths.len(), "path"), files_and_folders(trace), counted(trace.ops.len(), "call")];
     writeln!(out, "{}.", counts.join(", "))?;
-    let name = |number: u32| trace.paths.names.text(number);
-    let some: Vec<String> = (0..names.min(5) as u32).map(name).collect();
+    let some: Vec<String> = (0..names.min(5) as u32).map(|number: u32| trace.paths.names.text(number)).collect();
     writeln!(out, "Names in a replay are made of these numbers: {}", some.join(", "))?;
     Ok(())
 }

@@ -517,10 +517,7 @@ fn every_kernel_and_file_system_is_the_same_twice() {
             let (one, other) = (of_cell(&first), of_cell(&second));
             let name = format!("{kernel} {} {:?}", cell.target, cell.outcome);
             println!("{name}: {} records, same: {}", one.len(), one == other);
-            match cell.outcome == Some(Outcome::Done) && one == other {
-                true => same += 1,
-                false => wrong.push(name),
-            }
+            if cell.outcome == Some(Outcome::Done) && one == other { same += 1 } else { wrong.push(name) }
         }
         std::fs::remove_file(lab.journal()).expect("removed");
     }

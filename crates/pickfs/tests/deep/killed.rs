@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// With `PICKFS_FULL=1` more; `crates/pickfs/tests/deep/sweep.rs` has two hundred over every layer.
 fn moments() -> usize {
-    if std::env::var_os("PICKFS_FULL").is_some() { 50 } else { 18 }
+    if std::env::var_os("PICKFS_FULL").is_some() { 50 } else { 12 }
 }
 
 const PLAN: &str = r#"

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What each message is late by.
-const DELAY: Duration = Duration::from_millis(200);
+const DELAY: Duration = Duration::from_millis(50);
 /// The environment variables of a run in a process of its own: a plan as JSON, and a journal to write or to take up.
 const PLAN: &str = "PLANTED_PLAN";
 const JOURNAL: &str = "PLANTED_JOURNAL";
@@ -28,7 +28,7 @@ impl Executor for Slow {
     }
 
     fn about(&self) -> &'static str {
-        "this machine, behind a pipe on which each message takes 200 ms"
+        "this machine, behind a pipe on which each message takes 50 ms"
     }
 
     fn machine(&self, _plan: &Plan) -> Box<dyn Machine> {
@@ -107,9 +107,10 @@ impl Bench {
     }
 
     fn resume(&self) -> Child {
-        match self.planted {
-            true => start(&mut self.planted_run()),
-            false => start(self.lab.pickfs().args(["run", "--resume", "journal.jsonl"])),
+        if self.planted {
+            start(&mut self.planted_run())
+        } else {
+            start(self.lab.pickfs().args(["run", "--resume", "journal.jsonl"]))
         }
     }
 

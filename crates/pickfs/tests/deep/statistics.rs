@@ -75,9 +75,10 @@ fn intervals_of_pairs_cover_what_they_say() {
             let centre = pair.centre();
             let held = trials(count, (at * 100 + n) as u64, |seed| covers(pair, n, centre, seed));
             let covered = share(&held, |held| *held);
-            let fits = match pair.is_symmetric() {
-                true => (covered - exact(n)).abs() <= ERRORS * share_error(exact(n), count),
-                false => is_at_least(covered, 0.93, count),
+            let fits = if pair.is_symmetric() {
+                (covered - exact(n)).abs() <= ERRORS * share_error(exact(n), count)
+            } else {
+                is_at_least(covered, 0.93, count)
             };
             table.expect(fits, || format!("{}, {n} rounds: {}", pair.name, percent(covered)));
             row.push(percent(covered));

@@ -108,9 +108,10 @@ fn with_reference(truth: &[f64; 3], sides: &[Side; 3], reference: usize, seed: u
     let order: Vec<usize> = (0..3).map(|at| (reference + at) % 3).collect();
     let names: Vec<String> = order.iter().map(usize::to_string).collect();
     let folded = play(&plan(&names, true, fixed(20), seed), |cell| {
-        let (target, copy) = match cell.target.duplicate {
-            true => (reference, 7),
-            false => (cell.target.name.parse::<usize>().expect("a number"), 0),
+        let (target, copy) = if cell.target.duplicate {
+            (reference, 7)
+        } else {
+            (cell.target.name.parse::<usize>().expect("a number"), 0)
         };
         let mut noise = Noise::new(seed ^ ((target as u64 + 1 + copy) << 32) ^ (u64::from(cell.round) << 40));
         noise.uniform();

@@ -52,9 +52,10 @@ impl Walk {
         }
         let found = fstat(&walk.here)?;
         let own = rustix::process::geteuid().as_raw();
-        match found.st_uid == own && found.st_mode & 0o022 == 0 {
-            true => Ok(OwnFolder(walk.here)),
-            false => refused(&walk.shown, &format!("is not a folder of user {own} alone")),
+        if found.st_uid == own && found.st_mode & 0o022 == 0 {
+            Ok(OwnFolder(walk.here))
+        } else {
+            refused(&walk.shown, &format!("is not a folder of user {own} alone"))
         }
     }
 

@@ -16,9 +16,8 @@ use std::time::Duration;
 
 /// Asks this machine.
 pub fn check(question: &Check) -> Checked {
-    let text = |objection: Objection| match objection.refusal {
-        true => objection.message,
-        false => format!("{}: {}", objection.message, objection.remedy),
+    let text = |objection: Objection| {
+        if objection.refusal { objection.message } else { format!("{}: {}", objection.message, objection.remedy) }
     };
     Checked { reasons: objections(question).into_iter().map(text).collect(), erases: erases(question) }
 }

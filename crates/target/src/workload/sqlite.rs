@@ -286,8 +286,7 @@ impl Writer<'_> {
     fn pages_of(&self, ids: &[u64]) -> u64 {
         let (mut pages, mut last) = (0, None::<usize>);
         for index in ids.iter().map(|id| *id as usize - 1) {
-            let apart = |last| self.rows[last + 1..index].iter().sum::<u64>() > PAGE;
-            if last.is_none_or(apart) {
+            if last.is_none_or(|last| self.rows[last + 1..index].iter().sum::<u64>() > PAGE) {
                 (pages, last) = (pages + 1, Some(index));
             }
         }

@@ -129,9 +129,10 @@ impl Looker<'_> {
             return Some(Vec::new());
         }
         if folder == libc::AT_FDCWD {
-            return match self.moved {
-                true => Some(self.world.folder(self.tid)),
-                false => Some(self.thread.folder.borrow().clone()),
+            return if self.moved {
+                Some(self.world.folder(self.tid))
+            } else {
+                Some(self.thread.folder.borrow().clone())
             };
         }
         let object = self.thread.files.borrow().object(folder);

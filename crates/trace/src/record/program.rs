@@ -299,12 +299,13 @@ impl<'a> Program<'a> {
             Request::Close(descriptor) => self.close(tid, |tracer, files| {
                 files.borrow_mut().close(descriptor, &mut tracer.objects).into_iter().collect()
             }),
-            Request::CloseRange { first, last, only_marks } => self.close(tid, |tracer, files| match only_marks {
-                true => {
+            Request::CloseRange { first, last, only_marks } => self.close(tid, |tracer, files| {
+                if only_marks {
                     files.borrow_mut().mark_range(first, last);
                     Vec::new()
+                } else {
+                    files.borrow_mut().close_range(first, last, &mut tracer.objects)
                 }
-                false => files.borrow_mut().close_range(first, last, &mut tracer.objects),
             }),
             Request::CloseOnExec { descriptor, on } => {
                 self.thread(tid).files.borrow_mut().mark(descriptor, on);

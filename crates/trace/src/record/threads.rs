@@ -96,17 +96,17 @@ impl Thread {
     /// One that it has started with clone(2)'s flags.
     pub(crate) fn started(&self, tid: i32, number: u32, cpu: CpuClock, objects: &mut Objects) -> Thread {
         let has = |flag: i32| self.start & flag as u64 != 0;
-        let files = match has(libc::CLONE_FILES) {
-            true => self.files.clone(),
-            false => Rc::new(RefCell::new(self.files.borrow().copied(objects))),
+        let files = if has(libc::CLONE_FILES) {
+            self.files.clone()
+        } else {
+            Rc::new(RefCell::new(self.files.borrow().copied(objects)))
         };
-        let folder = match has(libc::CLONE_FS) {
-            true => self.folder.clone(),
-            false => Rc::new(RefCell::new(self.folder.borrow().clone())),
-        };
-        let maps = match has(libc::CLONE_VM) {
-            true => self.maps.clone(),
-            false => Rc::new(RefCell::new(self.maps.borrow().copied(objects))),
+        let folder =
+            if has(libc::CLONE_FS) { self.folder.clone() } else { Rc::new(RefCell::new(self.folder.borrow().clone())) };
+        let maps = if has(libc::CLONE_VM) {
+            self.maps.clone()
+        } else {
+            Rc::new(RefCell::new(self.maps.borrow().copied(objects)))
         };
         let process = if has(libc::CLONE_THREAD) { self.process } else { tid };
         Thread { process, files, folder, maps, ..Thread::first(tid, number, Vec::new(), cpu) }

@@ -41,9 +41,10 @@ struct Read {
 
 /// The profile of what was surveyed. With `content` files are read, a bounded number of them.
 pub fn describe(survey: &Survey, content: bool, threads: usize, about: String) -> Result<Profile> {
-    let read = match content {
-        true => Read { measured: measure::measure(survey, threads), repeated: duplicates::repeated(survey, threads) },
-        false => Read::default(),
+    let read = if content {
+        Read { measured: measure::measure(survey, threads), repeated: duplicates::repeated(survey, threads) }
+    } else {
+        Read::default()
     };
     let holes: BTreeMap<Kind, (f64, f64)> =
         survey.kinds.iter().map(|(kind, tally)| (*kind, duplicates::holes(survey, &tally.thin, tally.files))).collect();
@@ -116,8 +117,7 @@ fn rounded(sizes: Vec<u64>) -> Vec<u64> {
     };
     // Rounded up or down past a neighbour that is exact it would be out of order.
     let near = |at: usize| four_digits(sizes[at]).clamp(sizes[at.saturating_sub(1)], sizes[(at + 1).min(last)]);
-    let told = |at: usize| fitting(if exact(at) { sizes[at] } else { near(at) });
-    (0..sizes.len()).map(told).collect()
+    (0..sizes.len()).map(|at: usize| fitting(if exact(at) { sizes[at] } else { near(at) })).collect()
 }
 
 fn four_digits(number: u64) -> u64 {

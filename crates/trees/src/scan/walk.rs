@@ -100,8 +100,7 @@ impl Root {
     fn new(path: &Path) -> Result<Root> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(CWD, path, flags, Mode::empty());
-        let shown = || format!("{}: name a directory that is there and may be read", path.display());
-        Ok(Root(opened.with_context(shown)?))
+        Ok(Root(opened.with_context(|| format!("{}: name a directory that is there and may be read", path.display()))?))
     }
 
     /// Opens a path below the root for reading, unless a symbolic link is in it.

@@ -265,11 +265,11 @@ impl Anonymous {
             let end = after.find(is_delimiter).unwrap_or(after.len());
             let end = after[..end].find(':').unwrap_or(end);
             let (path, behind) = after.split_at(end);
-            let is_inside = |c: char| c.is_alphanumeric() || "-_.~*%)}/".contains(c);
-            let begins = !made.chars().last().is_some_and(is_inside);
-            match begins && is_telling(path) {
-                true => made.push_str(&self.path(path)),
-                false => made.push_str(path),
+            let begins = !made.chars().last().is_some_and(|c: char| c.is_alphanumeric() || "-_.~*%)}/".contains(c));
+            if begins && is_telling(path) {
+                made.push_str(&self.path(path))
+            } else {
+                made.push_str(path)
             }
             rest = behind;
         }
@@ -344,9 +344,10 @@ fn value_of<'a>(key: &str, behind: &'a str) -> (&'a str, &'a str) {
     let is_option = (key.starts_with('-') || key.eq_ignore_ascii_case("bearer")) && !value.starts_with('-');
     let quote = gap.chars().last().filter(|c| "\"'".contains(*c));
     let ends = |c: char| quote.map_or(c.is_whitespace() || "\"'".contains(c), |quote| c == quote);
-    match is_assigned || is_option && !gap.is_empty() {
-        true => (gap, &value[..value.find(ends).unwrap_or(value.len())]),
-        false => (gap, ""),
+    if is_assigned || is_option && !gap.is_empty() {
+        (gap, &value[..value.find(ends).unwrap_or(value.len())])
+    } else {
+        (gap, "")
     }
 }
 
@@ -381,9 +382,8 @@ fn is_telling(path: &str) -> bool {
 fn find_uuid(text: &str) -> Option<usize> {
     let is_uuid = |piece: &str| {
         let groups: Vec<&str> = piece.split('-').collect();
-        let is_hex = |group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
         groups.iter().map(|group| group.len()).eq(kinds::UUID)
-            && groups.iter().all(is_hex)
+            && groups.iter().all(|group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
             && !piece.starts_with(kinds::NO_UUID)
     };
     (0..text.len()).find(|at| text.get(*at..at + 36).is_some_and(is_uuid))

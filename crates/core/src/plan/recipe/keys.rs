@@ -27,6 +27,7 @@ pub const TABLES: &[&KeyTable] = &[
     &KeyTable { head: "[phase.part.time]", about: "How long a part took, in nanoseconds", keys: &TIME },
 ];
 
+#[rustfmt::skip]
 pub(super) const TOP: [Key; 16] = [
     key("name", "\"redis\"", "what the work is called, unless the plan names it"),
     key("about", "\"Redis under its own benchmark\"", "one sentence for reports"),
@@ -36,35 +37,24 @@ pub(super) const TOP: [Key; 16] = [
     key("seconds", "30", "about how long a cell takes with the defaults, for budgets; longer with more `bytes`"),
     key("bytes", "\"keys * 400\"", "what it puts on the file system at its fullest"),
     key("needs", "{ redis-server = \"redis-server\" }", "programs, each with the Debian package that brings it"),
-    key(
-        "under",
-        "\"/usr/lib/postgresql\"",
-        "a folder with one for each version, in whose `bin` programs are looked for first",
-    ),
+    key("under", "\"/usr/lib/postgresql\"",
+        "a folder with one for each version, in whose `bin` programs are looked for first"),
     key("versions", "[[\"redis-server\", \"--version\"]]", "commands that print versions, for reports"),
     key("environment", "[\"LANG=C.UTF-8\"]", "variables of all its programs; TMPDIR is in memory unless given"),
-    key(
-        "words",
-        "{ socket = [\"-s\", \"{memory}/socket\"] }",
-        "lists of words; `{socket}` in a command stands for all of one",
-    ),
+    key("words", "{ socket = [\"-s\", \"{memory}/socket\"] }",
+        "lists of words; `{socket}` in a command stands for all of one"),
     key("setting", "{ keys = { kind = \"count\", about = \"how many\" } }", "see [setting.NAME]"),
     key("file", "[{ path = \"a\", size = \"1MiB\" }]", "see [[file]]"),
     key("server", "{ run = \"redis-server\", ready = \"redis-cli ping\" }", "see [server]"),
     key("phase", "[{ name = \"set\" }]", "see [[phase]]"),
 ];
 
+#[rustfmt::skip]
 pub(super) const SETTING: [Key; 11] = [
-    key(
-        "kind",
-        "\"count\"",
-        "`choice`, `count`, `counts`, `duration`, `flag`, `number`, `path`, `size`, `text` or `texts`",
-    ),
-    key(
-        "default",
-        "100000",
-        "what holds where the plan gives nothing; without one, words with the setting are left out",
-    ),
+    key("kind", "\"count\"",
+        "`choice`, `count`, `counts`, `duration`, `flag`, `number`, `path`, `size`, `text` or `texts`"),
+    key("default", "100000",
+        "what holds where the plan gives nothing; without one, words with the setting are left out"),
     key("about", "\"requests of each phase\"", "one line for help"),
     key("choices", "[\"a\", \"b\"]", "what a `choice` may be"),
     key("at_least", "1", "the least that a plan may give"),
@@ -72,18 +62,13 @@ pub(super) const SETTING: [Key; 11] = [
     key("step", "\"1MiB\"", "only its multiples may be given"),
     key("otherwise", "\"processors\"", "an amount: what it is where it is not given; instead of a default"),
     key("unless", "\"transactions\"", "another setting: where that one is given, this one is not"),
-    key(
-        "refuse",
-        "[{ find = '^fsync=off', why = \"makes nothing durable\", remedy = \"leave it out\" }]",
-        "see [[setting.NAME.refuse]]",
-    ),
-    key(
-        "weakens",
-        "'^synchronous_commit=off'",
-        "an expression for texts that promise less than the default; reports show them",
-    ),
+    key("refuse", "[{ find = '^fsync=off', why = \"makes nothing durable\", remedy = \"leave it out\" }]",
+        "see [[setting.NAME.refuse]]"),
+    key("weakens", "'^synchronous_commit=off'",
+        "an expression for texts that promise less than the default; reports show them"),
 ];
 
+#[rustfmt::skip]
 pub(super) const REFUSE: [Key; 4] = [
     key("find", "'^fsync=off'", "an expression for those that are refused"),
     key("unless", "'='", "an expression for all that are not, instead"),
@@ -91,99 +76,66 @@ pub(super) const REFUSE: [Key; 4] = [
     key("remedy", "\"write it as name=value\"", "what to do"),
 ];
 
+#[rustfmt::skip]
 pub(super) const FILE: [Key; 3] = [
     key("path", "\"www/page.html\"", "where it is, below the target's folder"),
     key("text", "\"port {port}\"", "its content, with settings in it"),
     key("size", "\"size\"", "its bytes instead, which compress as what people keep does"),
 ];
 
+#[rustfmt::skip]
 pub(super) const SERVER: [Key; 7] = [
     key("run", "[\"redis-server\", \"--dir\", \"{dir}\"]", "the command that stays in the foreground"),
     key("ready", "[\"redis-cli\", \"ping\"]", "a command that succeeds once the server answers"),
     key("stop", "\"INT\"", "the signal that ends it: INT, QUIT or TERM; TERM unless given"),
-    key(
-        "account",
-        "\"mysql\"",
-        "the user that all programs run as where pickfs is root; `nobody` where there is none of that name",
-    ),
+    key("account", "\"mysql\"",
+        "the user that all programs run as where pickfs is root; `nobody` where there is none of that name"),
     key("folders", "[\"{dir}/data\", \"{memory}/socket\"]", "folders that are made for that user, closed to others"),
-    key(
-        "facts",
-        "[\"psql\", \"-c\", \"SHOW ALL\"]",
-        "a command that prints its settings, for reports: in each line a name, a tab or `|`, and a value",
-    ),
-    key(
-        "segment",
-        "\"{dir}/data/postmaster.pid\"",
-        "where PostgreSQL notes a segment of shared memory, which is removed if it is killed",
-    ),
+    key("facts", "[\"psql\", \"-c\", \"SHOW ALL\"]",
+        "a command that prints its settings, for reports: in each line a name, a tab or `|`, and a value"),
+    key("segment", "\"{dir}/data/postmaster.pid\"",
+        "where PostgreSQL notes a segment of shared memory, which is removed if it is killed"),
 ];
 
+#[rustfmt::skip]
 pub(super) const PHASE: [Key; 18] = [
     key("name", "\"set\"", "what it is called; with `each`, such as \"clients-{clients}\""),
     key("about", "\"write values\"", "one line for reports"),
     key("each", "\"clients\"", "a setting of the kind `counts`: there is a phase for each number"),
-    key(
-        "starts",
-        "\"cold\"",
-        "`fresh`, as the file system was made; `warm`, as it was left; or `cold`, with nothing cached",
-    ),
-    key(
-        "until",
-        "\"returned\"",
-        "`durable`, `returned` (it only reads, and can be repeated), or `parts`; durable unless given",
-    ),
+    key("starts", "\"cold\"",
+        "`fresh`, as the file system was made; `warm`, as it was left; or `cold`, with nothing cached"),
+    key("until", "\"returned\"",
+        "`durable`, `returned` (it only reads, and can be repeated), or `parts`; durable unless given"),
     key("judged", "false", "whether the work is judged by it; true unless given"),
-    key(
-        "reads",
-        "\"all\"",
-        "what a cold phase must read: `all` content, `names`, or an amount of bytes; else anything",
-    ),
+    key("reads", "\"all\"",
+        "what a cold phase must read: `all` content, `names`, or an amount of bytes; else anything"),
     key("served", "false", "whether the server runs; true unless given"),
     key("before", "[\"mkdir\", \"{dir}/a\"]", "a command that is run before, untimed; or a list of commands"),
     key("run", "[\"cp\", \"{dir}/a\", \"{dir}/b\"]", "the command that is timed, or a list of commands"),
-    key(
-        "flush",
-        "[\"redis-cli\", \"save\"]",
-        "a command within its time that makes a server write; or a list of commands",
-    ),
-    key(
-        "then",
-        "[\"test\", \"-s\", \"{dir}/b\"]",
-        "a command that is run after, untimed: where it fails, the cell does",
-    ),
+    key("flush", "[\"redis-cli\", \"save\"]",
+        "a command within its time that makes a server write; or a list of commands"),
+    key("then", "[\"test\", \"-s\", \"{dir}/b\"]",
+        "a command that is run after, untimed: where it fails, the cell does"),
     key("metric", "[{ name = \"sets_per_second\", find = '([0-9.]+) sets' }]", "see [[phase.metric]]"),
     key("latency", "[{ find = 'took ([0-9]+)' }]", "see [[phase.latency]]"),
-    key(
-        "facts",
-        "[\"cat\", \"{memory}/facts\"]",
-        "a command, run after it, that prints what is to be kept for reports: in each line a name, a tab or `|`, and a value",
-    ),
+    key("facts", "[\"cat\", \"{memory}/facts\"]",
+        "a command, run after it, that prints what is to be kept for reports: in each line a name, a tab or `|`, and \
+        a value"),
     key("part", "[{ name = \"write\" }]", "see [[phase.part]]"),
     key("no_value", "\"it is too short for {parts}\"", "why parts may have no time, by their names"),
-    key(
-        "may_miss",
-        "\"missing\"",
-        "the setting that leaves such parts out where it is \"leave-out\"; otherwise the cell fails",
-    ),
+    key("may_miss", "\"missing\"",
+        "the setting that leaves such parts out where it is \"leave-out\"; otherwise the cell fails"),
 ];
 
+#[rustfmt::skip]
 pub(super) const METRIC: [Key; 12] = [
-    key(
-        "name",
-        "\"requests_per_second\"",
-        "its end is its unit; `time_ns` is what the phase is judged by, and `units_count` what all is divided by; none for a check",
-    ),
-    key(
-        "as",
-        "\"most\"",
-        "a name instead that is not shown: amounts of the metrics behind it can use it, as they can use names",
-    ),
-    key(
-        "find",
-        "'SET: ([0-9.]+) requests'",
-        "a regular expression with the number in parentheses; the last match counts",
-    ),
+    key("name", "\"requests_per_second\"",
+        "its end is its unit; `time_ns` is what the phase is judged by, and `units_count` what all is divided by; \
+        none for a check"),
+    key("as", "\"most\"",
+        "a name instead that is not shown: amounts of the metrics behind it can use it, as they can use names"),
+    key("find", "'SET: ([0-9.]+) requests'",
+        "a regular expression with the number in parentheses; the last match counts"),
     key("ask", "[\"psql\", \"-c\", \"SELECT ...\"]", "a command, run after the phase, that prints what is searched"),
     key("value", "\"keys\"", "an amount instead"),
     key("count", "'^found '", "an expression instead: how often it fits"),
@@ -192,26 +144,22 @@ pub(super) const METRIC: [Key; 12] = [
     key("at_least", "\"keys\"", "an amount; a smaller number fails the cell"),
     key("equals", "\"keys\"", "an amount; another number fails the cell"),
     key("optional", "true", "it is left out where nothing fits, or where a number that it is made of is left out"),
-    key(
-        "doubt",
-        "{ clients-wait = \"{clients} clients wait\" }",
-        "a flag, `clients-wait` or `no-value`, and its reason, instead of the failure",
-    ),
+    key("doubt", "{ clients-wait = \"{clients} clients wait\" }",
+        "a flag, `clients-wait` or `no-value`, and its reason, instead of the failure"),
 ];
 
+#[rustfmt::skip]
 pub(super) const LATENCY: [Key; 6] = [
     key("name", "\"read\"", "of the operation; `latency` unless given"),
-    key(
-        "find",
-        "'^([0-9]+) ([0-9]+)$'",
-        "an expression with the latency in parentheses, and how often it came if not once",
-    ),
+    key("find", "'^([0-9]+) ([0-9]+)$'",
+        "an expression with the latency in parentheses, and how often it came if not once"),
     METRIC[3],
     key("times", "1e6", "what makes nanoseconds of it"),
     key("at_most", "\"most\"", "an amount, before it is multiplied; larger ones are taken for it"),
     key("count", "\"work_transactions\"", "an amount: how many there must be"),
 ];
 
+#[rustfmt::skip]
 pub(super) const PART: [Key; 6] = [
     key("name", "\"read\"", "what it is called"),
     key("about", "\"blocks read\"", "one line for reports"),

@@ -150,8 +150,7 @@ fn files(field: &Field, scope: &Scope) -> Vec<MadeFile> {
 /// A path that stays below the target's folder.
 fn inner_path(field: &Field) -> Option<String> {
     let text = field.text()?;
-    let is_plain = |part: Component| matches!(part, Component::Normal(_));
-    if Path::new(text).components().all(is_plain) && text.len() <= 200 {
+    if Path::new(text).components().all(|part: Component| matches!(part, Component::Normal(_))) && text.len() <= 200 {
         return Some(text.into());
     }
     field.refuse("leads out of the target's folder", "give a path below it, such as \"www/page.html\"")

@@ -67,10 +67,7 @@ impl Scope<'_> {
 
     /// A number, or text such as `"keys * value / 8"`.
     pub(super) fn amount(&self, field: &Field) -> Option<Amount> {
-        let text = match field.value.is_integer() {
-            true => field.count()?.to_string(),
-            false => field.text()?.to_string(),
-        };
+        let text = if field.value.is_integer() { field.count()?.to_string() } else { field.text()?.to_string() };
         match Amount::parse(&text) {
             Ok(amount) => {
                 self.check(field, amount.names(), amount.names());
@@ -104,9 +101,8 @@ impl Scope<'_> {
 
     /// One command, or a list of them.
     pub(super) fn commands(&self, field: &Field) -> Vec<Command> {
-        let is_list = |field: &Field| field.value.is_array();
         match field.value.as_array().map(|_| field.elements().unwrap_or_default()) {
-            Some(elements) if elements.first().is_some_and(is_list) => {
+            Some(elements) if elements.first().is_some_and(|field: &Field| field.value.is_array()) => {
                 elements.iter().filter_map(|one| self.command(one)).collect()
             }
             Some(elements) if elements.is_empty() => Vec::new(),

@@ -17,7 +17,8 @@ pub use machine::driver_sources;
 pub use processor::{COMPRESSION, Calibration, Class, Processor};
 
 use super::{Executor, Machine, vm};
-use pickfs_core::plan::{MOST_PROCESSORS, Objection, PROCESSORS, Plan, Setting, SettingKind, Settings, Target};
+use pickfs_core::plan::SettingKind::*;
+use pickfs_core::plan::{MOST_PROCESSORS, Objection, PROCESSORS, Plan, Setting, Settings, Target, setting};
 use pickfs_disks::whole_name;
 use pickfs_system::need::Need;
 use pickfs_system::units::show_bytes;
@@ -44,79 +45,36 @@ impl Sim {
     }
 }
 
+#[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "disk",
-        kind: SettingKind::NameOrPath,
-        default: Some(DEFAULT_DISK),
-        about: "a model of a disk, as `pickfs list disks` shows them, or the path of a TOML file",
-    },
-    Setting {
-        name: "disks",
-        kind: SettingKind::Texts,
-        default: None,
-        about: "models of several disks in their order, where the backing has `disks`: [\"hdd-7200\", \"nvme\"]",
-    },
-    Setting {
-        name: "disk_fill",
-        kind: SettingKind::Text,
-        default: None,
-        about: "makes flash a drive as small as the device, of which so much holds data at the start: from \"0%\", a drive \
-                that was trimmed, to \"100%\"; without it the device is a small part of an unused drive",
-    },
-    Setting {
-        name: machine::FLUSH,
-        kind: SettingKind::Duration,
-        default: None,
-        about: "how long the disk's own part of a flush takes, such as \"3ms\", instead of the model's time: drives of one kind differ by a \
-                factor of twenty",
-    },
-    Setting {
-        name: "dilation",
-        kind: SettingKind::NumberOrPath,
-        default: Some(processor::USUAL),
-        about: "instructions of the processor in a nanosecond, or the path of a file of `pickfs sim calibrate`",
-    },
-    Setting {
-        name: "compression",
-        kind: SettingKind::NumberOrPath,
-        default: Some(processor::USUAL_COMPRESSION),
-        about: "how many times as fast the processor is while the kernel compresses, or the path of such a file; \
-                always 1 with bullseye",
-    },
-    Setting {
-        name: PROCESSORS,
-        kind: SettingKind::Within(1, MOST_PROCESSORS),
-        default: Some(processor::USUAL_PROCESSORS),
-        about: "processors that never wait for each other, which is the most that processors can give; programs see one; \
-                always 1 with bullseye, trixie and sid",
-    },
-    Setting {
-        name: "kernel",
-        kind: SettingKind::NameOrPath,
-        default: Some("bookworm"),
-        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; \
-                or a folder with a kernel, a root and a driver of your own",
-    },
-    Setting {
-        name: "words",
-        kind: SettingKind::Text,
-        default: None,
-        about: "for the kernel, such as \"preempt=full\"",
-    },
-    Setting {
-        name: "saved",
-        kind: SettingKind::Flag,
-        default: None,
-        about: "cells go on from one saved boot, which is ten seconds of processor time less each; by default with all kernels of Debian's",
-    },
-    Setting { name: "memory", kind: SettingKind::Size, default: Some("1GiB"), about: "without the staged data" },
-    Setting {
-        name: "memory_spread",
-        kind: SettingKind::Size,
-        default: None,
-        about: "each round has up to this much more memory, drawn from its seed",
-    },
+    setting("disk", NameOrPath, Some(DEFAULT_DISK),
+        "a model of a disk, as `pickfs list disks` shows them, or the path of a TOML file"),
+    setting("disks", Texts, None,
+        "models of several disks in their order, where the backing has `disks`: [\"hdd-7200\", \"nvme\"]"),
+    setting("disk_fill", Text, None,
+        "makes flash a drive as small as the device, of which so much holds data at the start: from \"0%\", a drive \
+        that was trimmed, to \"100%\"; without it the device is a small part of an unused drive"),
+    setting(machine::FLUSH, Duration, None,
+        "how long the disk's own part of a flush takes, such as \"3ms\", instead of the model's time: drives of one \
+        kind differ by a factor of twenty"),
+    setting("dilation", NumberOrPath, Some(processor::USUAL),
+        "instructions of the processor in a nanosecond, or the path of a file of `pickfs sim calibrate`"),
+    setting("compression", NumberOrPath, Some(processor::USUAL_COMPRESSION),
+        "how many times as fast the processor is while the kernel compresses, or the path of such a file; always 1 \
+        with bullseye"),
+    setting(PROCESSORS, Within(1, MOST_PROCESSORS), Some(processor::USUAL_PROCESSORS),
+        "processors that never wait for each other, which is the most that processors can give; programs see one; \
+        always 1 with bullseye, trixie and sid"),
+    setting("kernel", NameOrPath, Some("bookworm"),
+        "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; or a \
+        folder with a kernel, a root and a driver of your own"),
+    setting("words", Text, None, "for the kernel, such as \"preempt=full\""),
+    setting("saved", Flag, None,
+        "cells go on from one saved boot, which is ten seconds of processor time less each; by default with all \
+        kernels of Debian's"),
+    setting("memory", Size, Some("1GiB"), "without the staged data"),
+    setting("memory_spread", Size, None,
+        "each round has up to this much more memory, drawn from its seed"),
 ];
 
 /// The settings of a machine with a disk of this model, as a plan has them that says no more.

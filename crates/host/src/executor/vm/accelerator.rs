@@ -105,9 +105,10 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
     }
     let _ = child.kill();
     child.wait()?;
-    Ok(match is_alive(&console) {
-        true => Accelerator::kvm(),
-        false => Accelerator::tcg(format!("a kernel under {DEVICE} was not up within {} s", PATIENCE.as_secs())),
+    Ok(if is_alive(&console) {
+        Accelerator::kvm()
+    } else {
+        Accelerator::tcg(format!("a kernel under {DEVICE} was not up within {} s", PATIENCE.as_secs()))
     })
 }
 

@@ -79,9 +79,10 @@ impl Guests {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let machine = self.machine(cell, &guest, &folder)?;
         // What does not go on boots.
-        let state = match goes_on_from_saved(&cell.target, &machine) && boot == 1 {
-            true => saved::find_or_make(&guest, &machine, &folder, &request.run).map(Some),
-            false => Ok(None),
+        let state = if goes_on_from_saved(&cell.target, &machine) && boot == 1 {
+            saved::find_or_make(&guest, &machine, &folder, &request.run).map(Some)
+        } else {
+            Ok(None)
         };
         let (state, not_saved) = match state {
             Ok(state) => (state, None),

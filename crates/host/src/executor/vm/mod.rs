@@ -40,7 +40,8 @@ pub use recipes::recipes;
 pub(super) use recipes::{is_own, kernel_of, objection_to};
 
 use super::{Executor, Machine};
-use pickfs_core::plan::{Objection, Plan, Setting, SettingKind, Settings};
+use pickfs_core::plan::SettingKind::*;
+use pickfs_core::plan::{Objection, Plan, Setting, Settings, setting};
 use pickfs_system::need::Need;
 use std::path::PathBuf;
 
@@ -48,51 +49,21 @@ pub const NAME: &str = "vm";
 
 pub struct Vm;
 
+#[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "kernel",
-        kind: SettingKind::NameOrPath,
-        default: Some("bookworm"),
-        about: "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; \
-                or a folder with a kernel and a root of your own",
-    },
-    Setting {
-        name: "words",
-        kind: SettingKind::Text,
-        default: None,
-        about: "for the kernel, such as \"preempt=full\"",
-    },
-    Setting {
-        name: "memory",
-        kind: SettingKind::Size,
-        default: Some("1GiB"),
-        about: "in addition to what is staged in it",
-    },
-    Setting {
-        name: "processors",
-        kind: SettingKind::Count,
-        default: None,
-        about: "by default as many as the host has",
-    },
-    Setting {
-        name: "bus",
-        kind: SettingKind::Choice(&["virtio-blk", "virtio-scsi", "nvme", "sata"]),
-        default: Some("virtio-blk"),
-        about: "what the disk is attached to",
-    },
-    Setting {
-        name: "cache",
-        kind: SettingKind::Choice(&["none", "writethrough", "writeback", "directsync"]),
-        default: Some("none"),
-        about: "what QEMU does with the host's page cache; \"none\" passes it by, and a flush is a flush of the host",
-    },
-    Setting {
-        name: "saved",
-        kind: SettingKind::Flag,
-        default: None,
-        about: "cells go on from one saved boot; by default where the processor is emulated, as booting is slow there. \
-                Not with the bus `nvme`, whose state QEMU cannot save",
-    },
+    setting("kernel", NameOrPath, Some("bookworm"),
+        "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; or a \
+        folder with a kernel and a root of your own"),
+    setting("words", Text, None, "for the kernel, such as \"preempt=full\""),
+    setting("memory", Size, Some("1GiB"), "in addition to what is staged in it"),
+    setting("processors", Count, None, "by default as many as the host has"),
+    setting("bus", Choice(&["virtio-blk", "virtio-scsi", "nvme", "sata"]), Some("virtio-blk"),
+        "what the disk is attached to"),
+    setting("cache", Choice(&["none", "writethrough", "writeback", "directsync"]), Some("none"),
+        "what QEMU does with the host's page cache; \"none\" passes it by, and a flush is a flush of the host"),
+    setting("saved", Flag, None,
+        "cells go on from one saved boot; by default where the processor is emulated, as booting is slow there. Not \
+        with the bus `nvme`, whose state QEMU cannot save"),
 ];
 
 /// True if guests are known to have no KVM here; before the first check they may have it.

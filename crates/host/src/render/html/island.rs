@@ -39,9 +39,12 @@ fn differences(sheet: &Sheet, panel: &Panel) -> Value {
 
 fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
     let has_figures = |target: &&usize| panel.rows.iter().any(|row| row.target == **target && row.figure.is_some());
-    let view = |target: &usize| match is_time {
-        true => (target.to_string(), View::of(panel, Some(*target), LABEL).json()),
-        false => (target.to_string(), ratios(panel, *target)),
+    let view = |target: &usize| {
+        if is_time {
+            (target.to_string(), View::of(panel, Some(*target), LABEL).json())
+        } else {
+            (target.to_string(), ratios(panel, *target))
+        }
     };
     Value::Object(sheet.shown.iter().filter(has_figures).map(view).collect())
 }

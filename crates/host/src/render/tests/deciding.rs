@@ -445,9 +445,10 @@ fn failures_of_one_target_are_a_result_and_those_of_all_an_accident() {
         let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
         for round in 1..=8 {
             for target in 0..3 {
-                match failing(target, round) {
-                    true => lab.fail(target, round, Outcome::Failed("no memory".into())),
-                    false => lab.cell(target, round, 1.0),
+                if failing(target, round) {
+                    lab.fail(target, round, Outcome::Failed("no memory".into()))
+                } else {
+                    lab.cell(target, round, 1.0)
                 }
             }
         }

@@ -424,10 +424,7 @@ impl Queue for RunningRing<'_> {
             if self.direction == Direction::Read {
                 blocks::generation(&self.ring.buffer(slot)[..self.block], offset)?;
             }
-            match self.last == Some(slot) {
-                true => (self.last, self.written) = (None, Some(due)),
-                false => ended.push(due),
-            }
+            if self.last == Some(slot) { (self.last, self.written) = (None, Some(due)) } else { ended.push(due) }
         }
         Ok(())
     }

@@ -232,9 +232,10 @@ fn doubts(log: &OpenLoopLog, schedule_ns: u64) -> Vec<Doubt> {
 
 /// For reading and writing; made if it is not there.
 fn open(path: &Path, direct: bool) -> Result<File> {
-    let opened = match direct {
-        true => pickfs_system::sys::file::open_direct(path, true),
-        false => OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path),
+    let opened = if direct {
+        pickfs_system::sys::file::open_direct(path, true)
+    } else {
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
     };
     let remedy = if direct { "; where direct I/O is refused, leave `direct` out" } else { "" };
     opened.with_context(|| format!("cannot open {}{remedy}", path.display()))

@@ -181,9 +181,12 @@ impl Workload for Maintenance {
             // btrfs of Linux 6.18 does not replace a missing device while another program syncs: docs/maintenance.md.
             let beside =
                 operation != Operation::Rebuild && programs.as_ref().is_none_or(|programs| programs.is_mounted);
-            stage.phase(operation.word(), |p| match beside {
-                true => other.beside(p, |p, _| work.operate(p, operation, programs.as_ref())),
-                false => work.operate(p, operation, programs.as_ref()),
+            stage.phase(operation.word(), |p| {
+                if beside {
+                    other.beside(p, |p, _| work.operate(p, operation, programs.as_ref()))
+                } else {
+                    work.operate(p, operation, programs.as_ref())
+                }
             })?;
             work.look_back(stage, operation, programs.as_ref())?;
         }

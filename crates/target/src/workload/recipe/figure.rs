@@ -74,8 +74,7 @@ pub(super) fn latencies(of: &LatenciesOf, printed: &str, values: &Values) -> Res
 
 /// A bare number, or one with a unit: nanoseconds of "12ms", bytes of "3MiB".
 fn parsed(text: &str) -> Option<f64> {
-    let with_unit = || parse_duration(text).or_else(|_| parse_size(text)).ok().map(|number| number as f64);
-    text.parse().ok().or_else(with_unit)
+    text.parse().ok().or_else(|| parse_duration(text).or_else(|_| parse_size(text)).ok().map(|number| number as f64))
 }
 
 fn end_of(printed: &str) -> &str {

@@ -55,15 +55,13 @@ impl Names {
     /// As bonnie++ names files that it makes in order: a number in ten digits, and random letters.
     pub fn in_order(files: usize, folders: usize) -> Names {
         let mut random = Random::new(1, 11);
-        let name = |number| format!("{number:010x}{}", letters(&mut random));
-        Names::new((0..files).map(name), folders)
+        Names::new((0..files).map(|number| format!("{number:010x}{}", letters(&mut random))), folders)
     }
 
     /// As bonnie++ names files that it makes in random order: random letters, and a number.
     pub fn at_random(files: usize, folders: usize) -> Names {
         let mut random = Random::new(1, 12);
-        let name = |number| format!("{}{number:010x}", letters(&mut random));
-        Names::new((0..files).map(name), folders)
+        Names::new((0..files).map(|number| format!("{}{number:010x}", letters(&mut random))), folders)
     }
 
     fn new(names: impl Iterator<Item = String>, folders: usize) -> Names {

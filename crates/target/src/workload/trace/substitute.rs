@@ -80,9 +80,10 @@ pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -
 /// FICLONE and FICLONERANGE: the bytes are copied.
 pub(crate) fn clone(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> Done {
     let whole = op.length == 0 && op.offset == 0;
-    let done = match whole {
-        true => both(replay_dir, op.other, op.object, |source, sink| nothing(rustix::fs::ioctl_ficlone(sink, source))),
-        false => Err(Errno::OPNOTSUPP),
+    let done = if whole {
+        both(replay_dir, op.other, op.object, |source, sink| nothing(rustix::fs::ioctl_ficlone(sink, source)))
+    } else {
+        Err(Errno::OPNOTSUPP)
     };
     or_else(op, done, || {
         both(replay_dir, op.other, op.object, |source, sink| {

@@ -103,9 +103,8 @@ impl Workload for Containers {
         let dataset = Dataset::of(settings);
         dataset.prepare(place)?;
         let count = Amounts::of(settings).layers;
-        archives(&dataset, count, place).iter().zip(0..).try_for_each(|(archive, layer)| match archive.exists() {
-            true => Ok(()),
-            false => pack(&dataset.staging(place).folder, (layer, count), archive),
+        archives(&dataset, count, place).iter().zip(0..).try_for_each(|(archive, layer)| {
+            if archive.exists() { Ok(()) } else { pack(&dataset.staging(place).folder, (layer, count), archive) }
         })
     }
 

@@ -33,9 +33,10 @@ pub(crate) fn rebuilt(named: &Named, text: &str) -> Result<Option<Rebuilt>> {
         return Ok(found.clones(&words));
     }
     for (at, word) in words.iter().take(6).enumerate() {
-        found.call.arguments[at] = match significant.contains(&at) {
-            true => flags(word).with_context(|| format!("{name}: flags {word:?} are not known"))?,
-            false => found.value(at, word),
+        found.call.arguments[at] = if significant.contains(&at) {
+            flags(word).with_context(|| format!("{name}: flags {word:?} are not known"))?
+        } else {
+            found.value(at, word)
         };
     }
     let is_other = match name {

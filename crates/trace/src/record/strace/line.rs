@@ -133,10 +133,7 @@ fn ending(text: &str) -> Result<LineKind<'_>> {
     if let Some(by) = text.strip_prefix("superseded by execve in pid ").and_then(number) {
         return Ok(LineKind::Superseded { by });
     }
-    match text.starts_with("killed by ") {
-        true => Ok(LineKind::Ended { code: -1 }),
-        false => bail!("an end that is not known"),
-    }
+    if text.starts_with("killed by ") { Ok(LineKind::Ended { code: -1 }) } else { bail!("an end that is not known") }
 }
 
 /// Arguments up to the bracket that closes them, and what stands behind it.
@@ -173,9 +170,10 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix('0').filter(|digits| is_plain(digits)) {
         return u64::from_str_radix(digits, 8).ok();
     }
-    match text.starts_with('-') {
-        true => text.parse::<i64>().ok().map(|number| number as u64),
-        false => Some(text).filter(|text| is_plain(text))?.parse().ok(),
+    if text.starts_with('-') {
+        text.parse::<i64>().ok().map(|number| number as u64)
+    } else {
+        Some(text).filter(|text| is_plain(text))?.parse().ok()
     }
 }
 

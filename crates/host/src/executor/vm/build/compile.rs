@@ -221,8 +221,7 @@ pub fn enter(root: &Path, words: &[OsString]) -> Result<Infallible> {
 const NAMESPACES: &[&[&str]] = &[&["unshare", "--user", "--map-root-user", "--mount"], &["unshare", "--mount"]];
 
 pub(super) fn namespaces() -> Result<&'static [&'static str]> {
-    let works = |words: &&&[&str]| run_program(&argv(words.iter().copied().chain(["true"]))).is_ok();
-    match NAMESPACES.iter().find(works) {
+    match NAMESPACES.iter().find(|words: &&&[&str]| run_program(&argv(words.iter().copied().chain(["true"]))).is_ok()) {
         Some(words) => Ok(words),
         None => bail!(
             "modules are compiled in namespaces, and this host lets only root make them. Allow it (sysctl \

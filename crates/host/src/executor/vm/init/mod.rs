@@ -265,9 +265,10 @@ fn agent_command() -> Command {
 /// The words that start this program from where its folder lies: one with libraries of its own by its own loader.
 pub(super) fn own_program(at: &str, has_loader: bool) -> Vec<String> {
     let program = format!("{at}/start");
-    match has_loader {
-        true => vec![format!("{at}/loader"), "--library-path".into(), format!("{at}/lib"), program],
-        false => vec![program],
+    if has_loader {
+        vec![format!("{at}/loader"), "--library-path".into(), format!("{at}/lib"), program]
+    } else {
+        vec![program]
     }
 }
 
