@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run deps test test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces install-build install-run install-test install-deep
+.PHONY: run deps test test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces book install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -121,6 +121,11 @@ oldest-rust: install-build
 notices: install-build tools
 	PATH="$(TOOLS)/bin:$$PATH" packaging/notices >packaging/notices.txt
 
+# The manual as one site with a search, its links checked: target/book/site/index.html.
+book: install-build
+	cargo install --quiet --locked --root $(TOOLS) mdbook@0.4.52 --no-default-features --features search
+	PATH="$(TOOLS)/bin:$$PATH" packaging/book target/book
+
 TOOLS = $(CURDIR)/target/tools
 tools:
 	cargo install --quiet --locked --root $(TOOLS) cargo-about@0.9.3 --features cli
@@ -189,7 +194,7 @@ screenshots: deps build
 
 # The files in schema/, from the types that they describe.
 schema: install-build
-	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q -- exchange:: audit::rules:: help_and_page
+	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q -- exchange:: audit::rules:: help_and_page the_reference_is
 
 # The recordings that come with pickfs, anew from real programs: on an idle machine, as root.
 TRACE_PACKAGES = git procmail notmuch exiv2 libjpeg-turbo-progs postgresql sqlite3 umoci mmdebstrap linux-libc-dev $(NODE_PACKAGES)

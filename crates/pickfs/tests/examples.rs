@@ -33,8 +33,12 @@ fn parts_of_plans_in_the_documents_are_right() {
         for part in parts_of_plans(&text) {
             std::fs::write(lab.path("part.toml"), &part).unwrap();
             let said = lab.run(&["plan", "part.toml"]);
-            let known =
-                [&OF_A_PART[..], &OF_THE_MACHINE, &["is no directory", "cannot read", "my-guest/vmlinuz"]].concat();
+            let known = [
+                &OF_A_PART[..],
+                &OF_THE_MACHINE,
+                &["is no directory", "cannot read", "my-guest/vmlinuz", "there is no /dev/"],
+            ]
+            .concat();
             let strange = |complaint: &&str| !known.iter().any(|known| complaint.contains(known));
             wrong.extend(
                 said.err.split("error: ").skip(1).filter(strange).map(|complaint| format!("{page}: {complaint}")),
@@ -44,6 +48,38 @@ fn parts_of_plans_in_the_documents_are_right() {
     }
     assert!(wrong.is_empty() && count > 15, "of {count} parts: {}", wrong.join("\n"));
 }
+
+/// Each command of the guide that would measure is planned instead; none is refused for more than what this machine lacks.
+#[test]
+fn commands_of_the_guide_can_be_run() {
+    let (_, guide) = pages().into_iter().find(|(page, _)| page == "guide.md").expect("there is a guide");
+    let commands =
+        guide.lines().filter_map(|line| line.strip_prefix("    ")).map(|line| line.trim_start_matches("sudo "));
+    let (lab, mut count, mut wrong) = (Lab::new(), 0, Vec::new());
+    std::os::unix::fs::symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"), lab.path("examples"))
+        .unwrap();
+    for command in commands.filter_map(|line| line.strip_prefix("pickfs ")) {
+        let words: Vec<&str> =
+            command.split_whitespace().map(|word| if word == "--now" { "--plan" } else { word }).collect();
+        let words = match words[..] {
+            ["run", ref rest @ ..] if rest.iter().any(|word| ["--resume", "--host"].contains(word)) => continue,
+            ["run", ref rest @ ..] => [&["plan"], rest].concat(),
+            ["for" | "plan" | "list", ..] => words,
+            _ => continue,
+        };
+        let said = lab.run(&words);
+        let complaints = said.err.split("error: ").filter(|text| !text.trim().is_empty());
+        let known = [&OF_THE_MACHINE[..], &OF_THE_READER].concat();
+        let strange = |complaint: &&str| said.code != Some(0) && !known.iter().any(|known| complaint.contains(known));
+        wrong.extend(complaints.filter(strange).map(|complaint| format!("{words:?}: {complaint}")));
+        count += 1;
+    }
+    assert!(wrong.is_empty() && count > 25, "of {count} commands: {}", wrong.join("\n"));
+}
+
+/// What only readers have: their folders, files and disks.
+const OF_THE_READER: [&str; 6] =
+    ["is no directory", "there is no /", "No such file", "--sim takes one disk here", "cannot read", "no root"];
 
 /// A page that the index does not name is found by no one; one that it names and is not there, by everyone.
 #[test]

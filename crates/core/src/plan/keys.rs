@@ -95,14 +95,14 @@ pub(super) const NO_KEY: Key =
     Key { name: "", kind: Kind::Is(Text), default: None, example: "", about: "", flag: None, set: None };
 
 keys! {
-    pub(super) PLAN: "", "The whole plan, above the first line that begins with `[`" {
+    pub(super) PLAN: "", "Keys of the whole plan; they come before the first `[table]`" {
         title: Is(Text), "\"Daily work\"", "what reports are headed with; by default the file's name";
         seed: Is(Count) = "1", "1", "all that is random comes from it", sets seed, flag("SEED", "Random seed");
         reference: Is(Text), "\"ext4\"", "name of the target that the others are compared with; by default the first";
         rank_weakened: Is(Flag) = "false", "true", "rank targets too whose options promise less after a crash",
             sets rank_weakened;
         executor: Own(Shape::Executor), "\"vm\"",
-            "how the machine is reached that does the work: `pickfs list executors`";
+            "where the work runs: on this machine, in a virtual machine, or simulated (`pickfs list executors`)";
         machine: Own(Shape::Any), "{ kernel = \"trixie\" }", "settings of that machine, for all targets";
         jobs: Is(Within(1, 1000)), "4", "cells at once; only where they are simulated, else 1",
             flag("N", "Simulate N cells at once [default: as many as there are processors]", needs = &["sim"]);
@@ -112,7 +112,7 @@ keys! {
         other_speeds: Is(Flag), "false",
             "whether a simulated verdict is checked with processors half and twice as fast, one alone, and twice as many; only there";
         discard: Is(Choice(&["none", "fresh", "trim"])), "\"fresh\"",
-            "what is said to the drive of unused blocks: `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)";
+            "whether unused blocks are discarded (TRIM): `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)";
         duplicate: Is(Flag), "false",
             "whether the reference runs a second time, hidden, as a check of the machine; true unless given";
         backing: Own(Shape::Backing), "{ image = { dir = \".\", size = \"20GiB\" } }",
@@ -125,7 +125,7 @@ keys! {
         host: Below(&HOST), "{ dirty_bytes = \"1GiB\" }", "the table `[host]` below, on one line";
     }
 
-    pub(super) TARGET: "[[target]]", "One thing compared; as many as wanted" {
+    pub(super) TARGET: "[[target]]", "One file system to compare; add as many as you like" {
         name: Is(Text), "\"ext4 tuned\"", "what it is called; by default what distinguishes it";
         fs: Own(Shape::Filesystem), "\"btrfs\"",
             "the file system: `pickfs list fs`; none on `backing = { directory = ... }`, which has its own";
@@ -168,10 +168,10 @@ keys! {
         weight: Own(Shape::Amounts), "2",
             "how much it matters in the verdict, or `{ PHASE = ... }`; 0 leaves it out";
         count: Own(Shape::Amounts), "{ write = 1, tar-read = 5 }",
-            "how often it is done in life, or each phase: then times add";
+            "how often this work (or each phase) happens in real use; total time then decides";
     }
 
-    pub(super) VERDICT: "[verdict]", "What a target must have, hold and cost at most to be in the verdict" {
+    pub(super) VERDICT: "[verdict]", "What a target must offer, and the most it may cost, to be ranked" {
         require: Is(Texts), "[\"snapshots\", \"checksums\"]", "features that a target must have: `pickfs list features`",
             flag("FEATURE", "Features that a file system must have to be in the verdict, such as snapshots,checksums \
                 (`pickfs list features`)");
@@ -186,7 +186,7 @@ keys! {
         rounds: Is(Within(1, super::MOST_ROUNDS as u64)), "20",
             "exactly this number of rounds, instead of stopping when it is enough", sets stop.rounds,
             flag("N", "Run exactly N rounds instead of stopping adaptively", excludes = &["precision"], may_change = true);
-        precision: Is(Share), "\"2%\"", "until every difference is known this well, to either side", sets stop.precision,
+        precision: Is(Share), "\"2%\"", "until every difference is known to within this margin", sets stop.precision,
             flag("SHARE", "Stop when every 95 % interval is at most ± this wide, such as 2%", may_change = true);
         race: Is(Flag) = "true", "false", "whether targets that are shown to be slower leave", sets stop.race;
         budget: Is(Duration), "\"2h\"", "no further round is begun after this time", sets stop.budget_ns,
@@ -239,7 +239,7 @@ impl KeyTable {
 
 /// docs/plan.md.
 pub fn page() -> String {
-    "# Every key of a plan\n\nMade of the list that plans are checked by (`make schema`); `pickfs help keys` prints the same. \
+    "# Every key of a plan\n\nGenerated from the list that plans are checked against (`make schema`); `pickfs help keys` prints the same. \
         Settings of file systems,\nbackings, layers, workloads and executors are shown by `pickfs list`. Examples are in \
         [examples/](../examples/).\n"
         .to_string()

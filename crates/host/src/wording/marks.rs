@@ -126,6 +126,14 @@ pub(crate) fn meanings(marks: &[&Mark], reference: &str) -> Vec<String> {
     marks.iter().map(meaning).collect()
 }
 
+/// Each sign with what it means, for a list of all.
+pub fn explained() -> impl Iterator<Item = (&'static str, String)> {
+    ALL.iter().map(|mark| {
+        let sign = if mark.sign.is_empty() { "no sign" } else { mark.sign };
+        (sign, mark.meaning.replace("{reference}", "the reference"))
+    })
+}
+
 /// "; cache state unproven": the caveats of a ratio, for the end of a sentence.
 pub(crate) fn caveats(found: &Comparison) -> String {
     of_ratio(found).iter().filter(|mark| mark.caveat).map(|mark| format!("; {}", mark.meaning)).collect()

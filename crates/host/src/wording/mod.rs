@@ -18,7 +18,7 @@ pub(crate) mod headings;
 pub(crate) mod headline;
 pub mod history;
 pub mod machines;
-pub(crate) mod marks;
+pub mod marks;
 #[cfg(test)]
 pub(crate) mod planted_mark;
 pub mod ranking;

@@ -232,6 +232,40 @@ mod tests {
         }
     }
 
+    /// Lines of the documents that are commands, without comments and without what a shell does with them.
+    fn commands(page: &str) -> impl Iterator<Item = Vec<String>> {
+        let lines = page.lines().filter_map(|line| line.strip_prefix("    "));
+        let commands =
+            lines.filter_map(|line| line.trim_start_matches("$ ").trim_start_matches("sudo ").strip_prefix("pickfs "));
+        let alone = |command: &str| {
+            let ends = ["  ", " #", " |", " >", " &&", ";"].iter().filter_map(|sign| command.find(sign));
+            command[..ends.min().unwrap_or(command.len())].to_string()
+        };
+        let words = move |command: &str| shell_words::split(&alone(command)).expect("quotes are closed");
+        // `PLAN.toml ...` stands for words that a reader has.
+        commands.map(words).filter(|words| !words.iter().any(|word| word.contains("...") || word == "VERB"))
+    }
+
+    /// What a reader copies is understood, wherever it stands.
+    #[test]
+    fn commands_in_documents_are_understood() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let pages =
+            docs.chain([root.join("README.md")]).filter(|path| path.extension().is_some_and(|kind| kind == "md"));
+        let (mut count, mut wrong) = (0, Vec::new());
+        for path in pages {
+            for words in commands(&std::fs::read_to_string(&path).unwrap()) {
+                count += 1;
+                let found = command().try_get_matches_from([&["pickfs".to_string()], &words[..]].concat());
+                if let Err(error) = found.map_err(|error| error.to_string()) {
+                    wrong.push(format!("{}: {words:?}: {error}", path.display()));
+                }
+            }
+        }
+        assert!(wrong.is_empty() && count > 100, "of {count} commands: {}", wrong.join("\n"));
+    }
+
     /// In the help and in the manual page.
     #[test]
     fn every_verb_and_what_is_below_it_has_an_example() {

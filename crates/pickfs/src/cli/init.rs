@@ -99,7 +99,7 @@ const QUESTIONS: [(&str, &str); 5] = [
     ("Where? A folder on the disk to measure, or `memory` for the software cost alone", "."),
     ("Which work? A folder with your files, a job file such as my.fio, or one of `pickfs list workloads`", "tree"),
     ("How long may it take?", "30min"),
-    ("Which features must the pick have, such as snapshots? `none` for no demand", "none"),
+    ("Required features, such as snapshots; Enter for none", "none"),
 ];
 
 impl Arguments {

@@ -2,8 +2,10 @@
 
 use super::{Exit, Outcome, Verb};
 use clap::ValueEnum;
+use pickfs_core::metric::{METRICS, Metric};
 use pickfs_core::plan::{Setting, Settings, meant};
 use pickfs_host::render::{self, Kind};
+use pickfs_host::wording::marks;
 use pickfs_host::{executor, import};
 use pickfs_system::need::{self, Need};
 use pickfs_system::units::show_bytes;
@@ -14,7 +16,7 @@ use pickfs_trace::shipped;
 use pickfs_trees::profile::builtin::{self, Builtin};
 use serde_json::{Value, json};
 
-/// List what pickfs knows: file systems, backings, workloads, probes, executors, disks, formats, imports, traces
+/// List what pickfs knows: file systems, backings, workloads, disks, formats, metrics, marks and more
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to list
@@ -41,6 +43,8 @@ enum Listing {
     Formats,
     Imports,
     Traces,
+    Metrics,
+    Marks,
 }
 
 impl Listing {
@@ -137,6 +141,8 @@ fn entries(what: Listing) -> Vec<Value> {
         Listing::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
         Listing::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
         Listing::Traces => shipped::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
+        Listing::Metrics => headed().map(|one| plain(one.name, &column(one))).collect(),
+        Listing::Marks => marks::explained().map(|(sign, meaning)| plain(sign, &meaning)).collect(),
     }
 }
 
@@ -185,7 +191,20 @@ fn list(what: Listing, named: &dyn Fn(&str) -> bool) -> usize {
         Listing::Formats => each(render::ALL.iter(), |one| named(one.name), format),
         Listing::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
         Listing::Traces => each(shipped::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
+        Listing::Metrics => each(headed(), |one| named(one.name), |one| wide_row(one.name, &column(one))),
+        Listing::Marks => each(marks::explained(), |(sign, _)| named(sign), |(sign, meaning)| row(sign, &meaning)),
     }
+}
+
+/// Those that a report shows in a column of their own.
+fn headed() -> impl Iterator<Item = &'static Metric> {
+    METRICS.iter().filter(|metric| !metric.heading.is_empty())
+}
+
+fn column(metric: &Metric) -> String {
+    let limit =
+        if metric.alias.is_empty() { String::new() } else { format!("; in limits of a plan: {}", metric.alias) };
+    format!("{}{limit}", metric.heading)
 }
 
 fn plugin(name: &str, about: &str, of_it: &[Setting], needs: &[Need]) {
@@ -208,11 +227,11 @@ fn filesystem(fs: &fs::Filesystem) {
     if !fs.features.keeps_no.is_empty() {
         println!("      keeps no {}", fs.features.keeps_no.join(", no "));
     }
-    let sizes = [("files", fs.limits.file), ("all of it", fs.limits.volume)];
+    let sizes = [("largest file", fs.limits.file), ("largest volume", fs.limits.volume)];
     let known = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));
     let known: Vec<String> = known.collect();
     if !known.is_empty() {
-        println!("      documented at most: {}", known.join(", "));
+        println!("      {} (documented)", known.join(", "));
     }
     wanting(&fs.needs());
 }
@@ -259,5 +278,85 @@ fn settings(list: &[Setting]) {
 fn wanting(needs: &[Need]) {
     for missing in need::missing(needs) {
         println!("      missing here: {missing}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    fn heading(what: What) -> &'static str {
+        match what {
+            Listing::Fs => "File systems",
+            Listing::Features => "Features, for `require`",
+            Listing::Backings => "Backings: where the bytes live",
+            Listing::Layers => "Layers below a file system",
+            Listing::Workloads => "Workloads and recipes",
+            Listing::Profiles => "Trees that are made, for `like`",
+            Listing::Probes => "Probes",
+            Listing::Executors => "Executors",
+            Listing::Disks => "Models of disks",
+            Listing::Formats => "Formats of reports",
+            Listing::Imports => "Results of other programs",
+            Listing::Traces => "Recordings of programs",
+            Listing::Metrics => "Metrics, by their names in journals, JSON and CSV",
+            Listing::Marks => "Marks",
+        }
+    }
+
+    /// A cell of a table of Markdown.
+    fn cell(text: &str) -> String {
+        text.replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*")
+    }
+
+    fn rows(kind: &str, entry: &Value, page: &mut String) {
+        let text = |of: &Value, part: &str| of[part].as_str().unwrap_or_default().to_string();
+        let name = text(entry, "name");
+        let _ = writeln!(page, "| `{name}` | {} |", cell(&text(entry, "about")));
+        for setting in entry["settings"].as_array().into_iter().flatten() {
+            let default = setting["default"].as_str().map(|of| format!(" (default {of})")).unwrap_or_default();
+            let about = cell(&(text(setting, "about") + &default));
+            let _ = writeln!(page, "| {kind} `{}` | {about} |", text(setting, "name"));
+        }
+        for phase in entry["phases"].as_array().into_iter().flatten() {
+            let _ = writeln!(page, "| {kind} phase `{}` | {} |", text(phase, "name"), cell(&text(phase, "about")));
+        }
+        for (variant, about) in entry["about_variants"].as_object().into_iter().flatten() {
+            let about = cell(about.as_str().unwrap_or_default());
+            let _ = writeln!(page, "| {kind} `{name}:{variant}` | {about} |");
+        }
+    }
+
+    fn reference() -> String {
+        let mut page = String::from(
+            "# Reference\n\nMade of the program's own lists (`make schema`). `pickfs list`, `pickfs list workloads tree` and \
+             `pickfs help exit-codes`\nprint the same on a terminal, with what this machine lacks; `pickfs VERB --help` has \
+             every flag.\n\n* [Every key of a plan](plan.md); [every key of a recipe](recipes.md#every-key); [words of `pickfs \
+             for`](for.md)\n* [Rules of an audit](rules.md); [events for programs](progress.md#for-programs)\n",
+        );
+        for what in Listing::value_variants() {
+            let _ = writeln!(page, "\n## {}\n\n| | |\n|---|---|", heading(*what));
+            entries(*what).iter().for_each(|entry| rows("&emsp;", entry, &mut page));
+        }
+        for (heading, text) in [
+            ("Exit codes", include_str!("help/exit-codes.txt")),
+            ("Files", include_str!("help/files.txt")),
+            ("Environment", include_str!("help/environment.txt")),
+        ] {
+            let lines: String = text.lines().map(|line| format!("    {line}\n")).collect();
+            let _ = write!(page, "\n## {heading}\n\n{lines}");
+        }
+        page
+    }
+
+    #[test]
+    fn the_reference_is_what_the_lists_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+        if std::env::var_os("PICKFS_WRITE_SCHEMA").is_some() {
+            std::fs::write(path, reference()).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(page == reference(), "docs/reference.md is out of date: run `make schema`");
     }
 }

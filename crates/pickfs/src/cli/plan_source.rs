@@ -195,7 +195,7 @@ fn complete(arguments: &mut PlanArgs) {
     }
     // Other workloads than the usual one need not know a scale.
     let may_be_small = is_first_look || is_simulated && !names_data(flags);
-    let is_usual = arguments.base.is_empty() && !flags.has("workload") && !flags.has("job");
+    let is_usual = arguments.base.is_empty() && !["workload", "job", "trace"].iter().any(|flag| flags.has(flag));
     if may_be_small && is_usual && !flags.has("scale") {
         flags.set("scale", [USUAL_SCALE]);
     }
@@ -324,5 +324,18 @@ mod tests {
         assert!(text.contains("budget = \"") && plan.stop.budget_ns.is_some(), "{text}");
         let folder = std::env::current_dir().unwrap();
         assert_eq!(plan::from_toml(&text, "", &folder, &catalogue()).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_scale_is_given_to_the_usual_work_alone() {
+        for (flag, value, is_scaled) in
+            [("fs", "ext4", true), ("workload", "pgbench", false), ("trace", "git-clone", false)]
+        {
+            let mut flags = PlanFlags::default();
+            flags.set("memory", [""; 0]);
+            flags.set(flag, [value]);
+            let (_, text) = made(PlanArgs { flags, ..PlanArgs::default() }, false).unwrap();
+            assert_eq!(text.contains("scale = "), is_scaled, "{flag}: {text}");
+        }
     }
 }

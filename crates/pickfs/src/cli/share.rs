@@ -9,7 +9,7 @@ use pickfs_host::audit::as_html;
 use pickfs_host::wording::text::{counted, plain, wrapped};
 use pickfs_system::process::{argv, run_program};
 use pickfs_system::visible::visible;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Reasons and doubts that are listed; there may be one for each cell.
@@ -101,7 +101,7 @@ fn own_words(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Reasons and doubts, each once.
+/// Reasons and doubts, one of those that differ by numbers alone.
 fn free_texts(folded: &Folded) -> Vec<String> {
     let flags = folded.flags.iter().chain(folded.cells.iter().flat_map(|cell| &cell.flags)).map(|flag| &flag.why);
     let ends = folded.cells.iter().filter_map(|cell| cell.outcome.as_ref()).chain(folded.unfit.values());
@@ -110,10 +110,12 @@ fn free_texts(folded: &Folded) -> Vec<String> {
         journal::Outcome::Failed(reason) => std::slice::from_ref(reason),
         journal::Outcome::Done => &[],
     });
-    let texts: BTreeSet<String> = flags.chain(reasons).map(|text| plain(text)).collect();
+    let texts = flags.chain(reasons).map(|text| plain(text));
+    let texts: BTreeMap<String, String> =
+        texts.map(|text| (text.replace(|letter: char| letter.is_ascii_digit(), ""), text)).collect();
     let more = texts.len().saturating_sub(MOST_TEXTS);
     let more = (more > 0).then(|| format!("reasons and doubts: {more} more in journal.jsonl"));
-    texts.into_iter().take(MOST_TEXTS).map(|text| format!("reason or doubt: {text}")).chain(more).collect()
+    texts.into_values().take(MOST_TEXTS).map(|text| format!("reason or doubt: {text}")).chain(more).collect()
 }
 
 /// A folder beside the archive that goes when it is dropped.

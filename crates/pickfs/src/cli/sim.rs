@@ -17,7 +17,7 @@ use pickfs_stats::median;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Find out how fast the simulated processor has to be
+/// Calibrate the simulated processor to this machine
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

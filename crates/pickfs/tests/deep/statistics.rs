@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// A simulated share may differ from what it should be by at most this many standard errors.
 const ERRORS: f64 = 3.5;
 
-/// A table for docs/statistics.md, and what in it is out of bounds.
+/// A table for docs/statistics-tables.md, and what in it is out of bounds.
 struct Table {
     text: String,
     wrong: Vec<String>,

@@ -70,7 +70,7 @@ fn shown(names: &[String], target: &Target) -> Result<String> {
 /// Seconds of processor that a second of a nanosecond an instruction may take, and a boot.
 const SLOWDOWN: u64 = 20;
 const BOOT_SECONDS: u64 = 300;
-/// docs/sim.md has the pairs of cells that were compared.
+/// docs/sim-results.md has the pairs of cells that were compared.
 const SAVED_ALIKE: &[&str] = &["bullseye", "bookworm", "trixie", "sid"];
 /// The limit is in processor time; of the host's clock there is none that a busy machine could not exceed.
 const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);

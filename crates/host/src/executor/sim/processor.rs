@@ -11,9 +11,9 @@ use std::path::Path;
 /// With SSE4.2, AES and AVX2 for checksums and ciphers. Without "enhanced rep movsb": the kernel would copy with it, and
 /// each byte would count as an instruction. Without instructions that give random numbers of the host.
 pub(crate) const PROCESSOR: &str = "Haswell-noTSX,-erms,-rdrand,-rdseed";
-/// Instructions in a nanosecond; docs/sim.md has the measurement. A prototype found 2.7 over all of its phases.
+/// Instructions in a nanosecond; docs/sim-results.md has the measurement. A prototype found 2.7 over all of its phases.
 pub(crate) const USUAL: &str = "2.7";
-/// How many times as many they are while the kernel compresses; docs/sim.md has the measurement.
+/// How many times as many they are while the kernel compresses; docs/sim-results.md has the measurement.
 pub(crate) const USUAL_COMPRESSION: &str = "3";
 /// In files.
 pub const COMPRESSION: &str = "compression";

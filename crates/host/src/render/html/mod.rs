@@ -58,7 +58,7 @@ fn name(sheet: &Sheet, target: usize) -> Markup {
 
 fn page(model: &Model) -> Markup {
     let sheet = Sheet::of(model);
-    let title = if model.title.is_empty() { "pickfs" } else { &model.title };
+    let title = question(model);
     let scripts = format!("script-src '{}'; img-src blob: data:; ", hash(SCRIPT));
     let first_panels = works(model).scan(0, |next, work| {
         *next += panels(work).count();
@@ -67,18 +67,19 @@ fn page(model: &Model) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            (head(&browser_title(model, title), STYLE, &scripts))
+            (head(&browser_title(model, &title), &summary(model), STYLE, &scripts))
             body {
                 a.skip href="#main" { "To the verdict" }
                 svg.defs aria-hidden="true" { defs { (PreEscaped(shapes::KEYS)) (PreEscaped(shapes::FINDINGS)) } }
                 header {
                     p.kicker { "pickfs report" }
-                    h1 { (text(title)) }
+                    h1 { (text(&title)) }
                     p.machine { (text(&model.setting())) }
                     (system(model))
                 }
                 main #main {
                     (sections::verdict(model))
+                    (sections::first_panel(&sheet))
                     (sections::to_use(model))
                     (sections::controls(&sheet))
                     (overview::overview(&sheet))
@@ -99,6 +100,25 @@ fn page(model: &Model) -> Markup {
     }
 }
 
+/// The title; where that only lists the targets, what is asked of them.
+fn question(model: &Model) -> String {
+    let targets = model.targets.iter().filter(|target| !target.duplicate);
+    let names: Vec<String> = targets.map(|target| target.name.clone()).collect();
+    match names.as_slice() {
+        _ if model.title.is_empty() => "pickfs".to_string(),
+        [head @ .., last] if !head.is_empty() && model.title == names.join(", ") => {
+            format!("Which one: {} or {last}?", head.join(", "))
+        }
+        _ => model.title.clone(),
+    }
+}
+
+/// For the card that a chat shows of a link: the answer, and what was measured.
+fn summary(model: &Model) -> String {
+    let answer = model.headlines().into_iter().next().unwrap_or_default();
+    format!("{answer} {}", model.setting()).trim().to_string()
+}
+
 /// Tabs of several runs of one plan differ by their date.
 fn browser_title(model: &Model, title: &str) -> String {
     model.started.get(..16).map_or(title.to_string(), |start| format!("{} · {title}", start.replace('T', " ")))
@@ -112,8 +132,12 @@ fn system(model: &Model) -> Markup {
     }
 }
 
-/// `more` is what the page may load besides its style.
-fn head(title: &str, style: &str, more: &str) -> Markup {
+/// A dot on its interval.
+const ICON: &str = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='M1 8h14M1 5v6M15 5v6' \
+    stroke='%230072b2' stroke-width='2'/><circle cx='8' cy='8' r='3.5' fill='%230072b2'/></svg>";
+
+/// `about` is for cards of links, `more` what the page may load besides its style.
+fn head(title: &str, about: &str, style: &str, more: &str) -> Markup {
     let policy = format!("default-src 'none'; style-src '{}'; {more}base-uri 'none'; form-action 'none'", hash(style));
     html! {
         head {
@@ -122,6 +146,12 @@ fn head(title: &str, style: &str, more: &str) -> Markup {
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="color-scheme" content="light dark";
             title { (text(title)) }
+            link rel="icon" href=(ICON);
+            meta property="og:title" content=(text(title));
+            meta property="og:type" content="article";
+            @if !about.is_empty() {
+                meta name="description" property="og:description" content=(text(about));
+            }
             style { (PreEscaped(style)) }
         }
     }

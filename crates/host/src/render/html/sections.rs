@@ -33,6 +33,21 @@ pub(crate) fn verdict(model: &Model) -> Markup {
     }
 }
 
+/// The whole job of all work as a picture, right below the answer; its work leaves it out.
+pub(crate) fn first_panel(sheet: &Sheet) -> Markup {
+    let work = works(sheet.model).next().filter(|work| is_above(work, 0));
+    html! {
+        @if let Some(work) = work {
+            div.panel.first data-work="0" data-phase=[tables::phase(&work.phases[0].phase)] { (forest::table(sheet, work, (0, 0))) }
+        }
+    }
+}
+
+/// Whether the panel of that number stands above, not with its work.
+fn is_above(work: &WorkReport, number: usize) -> bool {
+    number == 0 && !work.is_foreign && !work.phases.is_empty()
+}
+
 /// Lines to paste; the script adds a button to each.
 pub(crate) fn to_use(model: &Model) -> Markup {
     let advice = model.advice();
@@ -177,7 +192,7 @@ fn panels_of(sheet: &Sheet, work: &WorkReport, group: &[Panel], (first, number):
     let phase = group[0].phase.as_str();
     let own = |charts: Vec<Chart>| charts.into_iter().filter(|chart| chart.phase == phase).collect::<Vec<_>>();
     html! {
-        @for at in 0..group.len() {
+        @for at in (0..group.len()).filter(|at| !is_above(work, number + at)) {
             div.panel data-phase=[tables::phase(phase)] { (forest::table(sheet, work, (first + at, number + at))) }
         }
         (charts(sheet, if work.is_foreign { "Every run" } else { "Rounds in order" }, &own(series::rounds(sheet, work))))

@@ -263,7 +263,7 @@ pub(super) fn page(title: &str, up: &str, body: Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head(title, STYLE, ""))
+            (head(title, "", STYLE, "img-src data:; "))
             body {
                 @if !up.is_empty() { nav aria-label="Site" { a href={ (up) "index.html" } { "All disks and works" } } }
                 main { (body) }
@@ -299,7 +299,7 @@ mod tests {
             assert!(!text.contains("<script") && path.chars().all(|c| c.is_ascii_alphanumeric() || "/.".contains(c)));
             let up = path.contains('/');
             let links = text.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
-            for link in links.filter(|link| !link.starts_with('#')) {
+            for link in links.filter(|link| !link.starts_with('#') && !link.starts_with("data:image/svg+xml,")) {
                 let inside = if up { link.strip_prefix("../").unwrap() } else { link };
                 let inside = inside.split('#').next().unwrap();
                 let others = inside.starts_with("run/") || inside.starts_with("journals/");
