@@ -1,7 +1,10 @@
 //! Targets of one plan that live in different places, each in its own.
 
-use crate::common::{Lab, Observation, Said, failed, not_run, unable};
-use pickfs_core::journal::{Outcome, fold_file};
+use crate::common::{Lab, Observation, Said, failed, not_run, run, unable};
+use pickfs_core::journal::{FlagKind, Outcome, fold_file};
+use pickfs_core::plan::Settings;
+use pickfs_system::need;
+use pickfs_target::workload;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -111,4 +114,109 @@ fn a_directory_that_goes_during_the_run_fails_its_cells() {
     let folded = lab.folded();
     let last = folded.cells.iter().find(|cell| cell.round == 60).unwrap();
     assert!(failed(last).contains("is the folder above there?"), "{}", failed(last));
+}
+
+/// What the kernel, `du` and `df` say, when a work starts this program and when it has ended: bytes read from the disk inside
+/// and from the device below, of the image, and free on the file system under test. `AT` is the folder inside among its words.
+const WITNESS: &str = r#"#!/bin/sh
+at=$AT
+below=$(dirname "$at")/target
+bytes() { echo $(($(awk "{print \$3}" "/sys/block/$(basename "$(findmnt -no SOURCE "$1")")/stat") * 512)); }
+look() {
+  sync -f "$at"; sync -f "$below"
+  echo "$(bytes "$at") $(bytes "$below") $(du -B1 "$below/work/image" | cut -f1) $(df -B1 --output=avail "$below" | tail -1)"
+}
+before=$(look)
+PROGRAM "$@"
+code=$?
+echo "$before $(look)" >> LOG
+exit $code
+"#;
+
+/// Puts the witness in the place of `tar` and `fstrim` for one run; what it saw of both.
+fn run_with_witness(lab: &Lab, plan: &str) -> [Vec<u64>; 2] {
+    let bin = lab.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    for (name, at) in [("tar", "$3"), ("fstrim", "$1")] {
+        let program = need::find_program(name).unwrap().display().to_string();
+        let log = lab.path(&format!("{name}.log")).display().to_string();
+        let script = WITNESS.replace("$AT", at).replace("PROGRAM", &program).replace("LOG", &log);
+        // The work asks programs for their version, too.
+        let script = script.replace("at=", &format!("[ \"$1\" = --version ] && exec {program} --version\nat="));
+        std::fs::write(bin.join(name), script).unwrap();
+        run(&["chmod", "+x", &bin.join(name).display().to_string()]);
+    }
+    lab.write_plan(plan);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let words = ["run", "plan.toml", "--journal", "journal.jsonl"];
+    Said::of(lab.pickfs().env("PATH", path).args(words).output().unwrap()).code(0);
+    ["tar", "fstrim"].map(|name| {
+        let seen = std::fs::read_to_string(lab.path(&format!("{name}.log"))).unwrap();
+        seen.split_whitespace().map(|number| number.parse().unwrap()).collect()
+    })
+}
+
+/// By the kernel's counters of both devices, `du` and `df`; of each format that can be served here.
+#[test]
+fn a_disk_in_an_image_is_counted_at_both_levels() {
+    let disk = workload::find("vm-image").expect("a known work");
+    for format in ["raw-sparse", "qcow2"] {
+        let settings = Settings([("format".to_string(), format.into())].into());
+        if not_run(unable(&["ext4"]).or_else(|| need::missing(&disk.needs(&settings)).first().map(ToString::to_string)))
+        {
+            continue;
+        }
+        let lab = Lab::new();
+        let [tar, fstrim] = run_with_witness(
+            &lab,
+            &format!(
+                "duplicate = false\nbacking = {{ memory = '160MiB' }}\ntarget = [{{ fs = 'ext4' }}]\n[[work]]\n\
+                 workload = 'vm-image'\nformat = '{format}'\nsize = '64MiB'\ndatabase = '16MiB'\nwrites = 100\n\
+                 files = 30\nbytes = '8MiB'\n[stop]\nrounds = 1\n"
+            ),
+        );
+        let folded = lab.folded();
+        let cell = &folded.cells[0];
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{format}");
+        assert!(cell.flags.iter().all(|flag| flag.flag != FlagKind::NotCold.name()), "{format}: {:?}", cell.flags);
+        let value = |phase: &str, metric: &str| {
+            folded.value(cell, phase, metric).unwrap_or_else(|| panic!("{format}: {phase} has no {metric}"))
+        };
+        assert_eq!(value("read", "inner_read_bytes"), (tar[4] - tar[0]) as f64, "{format}");
+        let below = (tar[5] - tar[1]) as f64;
+        assert!(value("read", "device_read_bytes") >= below && below >= 16e6, "{format}: {below}");
+        let [before, after] = ["image_before_bytes", "image_bytes"].map(|metric| value("discard", metric));
+        assert_eq!([before, after], [fstrim[2] as f64, fstrim[6] as f64], "{format}");
+        let freed = fstrim[7] as f64 - fstrim[3] as f64;
+        assert!(value("discard", "freed_bytes") >= 7e6 && freed >= 7e6 && before - after >= 7e6, "{format}: {freed}");
+        for phase in ["write", "write-clone", "write-held"] {
+            let written = value(phase, "inner_write_bytes");
+            assert!((409_600.0..819_200.0).contains(&written), "{format} {phase}: {written}");
+            // The stage's own account of the device below, which has a referee of its own.
+            let outside = value(phase, "device_write_bytes") + value(phase, "after_write_bytes");
+            let amplified = value(phase, "write_amplification") * 409_600.0;
+            assert!((amplified - outside).abs() < 1.0, "{format} {phase}: {amplified} of {outside}");
+            assert!(
+                value(phase, "device_flushes") >= 100.0,
+                "{format} {phase}: a commit inside did not reach the disk"
+            );
+        }
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_grow_is_a_failed_cell_that_says_so() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = '32MiB' }\ntarget = [{ fs = 'ext4' }]\n[[work]]\nworkload = 'vm-image'\n\
+         size = '96MiB'\ndatabase = '60MiB'\nwrites = 10\nfiles = 10\nbytes = '1MiB'\n[stop]\nrounds = 1\n",
+    );
+    let cell = &lab.folded().cells[0];
+    let Some(Outcome::Failed(why)) = &cell.outcome else { panic!("{:?}", cell.outcome) };
+    assert!(why.starts_with("the file system under test is full"), "{why}");
+    lab.assert_nothing_left();
 }

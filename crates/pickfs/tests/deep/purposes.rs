@@ -16,12 +16,13 @@ const SHORT: &[(&str, &str)] = &[
     ("snapshots", "files = 20\nbytes = '1MiB'\nsnapshots = 2\nchanges = 10"),
     ("sqlite", "transactions = 20\nrows = 500\nselects = 50"),
     ("sysbench", "clients = [2]\ntime = '1s'\ntables = 1\nrows = 1000"),
+    ("vm-image", "size = '96MiB'\ndatabase = '16MiB'\nwrites = 50\nfiles = 20\nbytes = '1MiB'"),
     ("tree", "files = 20\nbytes = '1MiB'"),
 ];
 
 /// Words that have all workloads between them; of the others `getting_started.rs` has the plans checked.
 const MEASURED: &[&str] =
-    &["big-folder", "build", "containers", "key-value", "media", "mysql", "postgres", "snapshots", "sqlite", "web"];
+    &["big-folder", "build", "containers", "key-value", "media", "mysql", "postgres", "snapshots", "sqlite", "vm-images", "web"];
 
 fn shortened(work: &mut Value) {
     let work = work.as_table_mut().unwrap();
