@@ -21,8 +21,19 @@ const SHORT: &[(&str, &str)] = &[
 ];
 
 /// Words that have all workloads between them; of the others `getting_started.rs` has the plans checked.
-const MEASURED: &[&str] =
-    &["big-folder", "build", "containers", "key-value", "media", "mysql", "postgres", "snapshots", "sqlite", "vm-images", "web"];
+const MEASURED: &[&str] = &[
+    "big-folder",
+    "build",
+    "containers",
+    "key-value",
+    "media",
+    "mysql",
+    "postgres",
+    "snapshots",
+    "sqlite",
+    "vm-images",
+    "web",
+];
 
 fn shortened(work: &mut Value) {
     let work = work.as_table_mut().unwrap();

@@ -57,6 +57,9 @@ pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
 /// Attaches a file to a loop device that has none, past the page cache where `direct` says so and the file system can. The
 /// kernel detaches it with its last user, of which the file that comes back is one: nothing is left of it, however this
 /// process ends (`LO_FLAGS_AUTOCLEAR` of loop(4), `LOOP_CONFIGURE` of Linux 5.8). EBUSY where another was faster.
+///
+/// Its sectors have 4096 bytes: else the kernel takes what direct I/O needs on this very file, which on XFS is more for one that
+/// shares blocks, and a file system that was made on the one could not be mounted on the other.
 pub fn attach_loop(device: &Path, file: &File, direct: bool) -> io::Result<File> {
     const LOOP_CONFIGURE: u32 = 0x4C0A;
     const AUTOCLEAR: u32 = 4;
@@ -72,7 +75,7 @@ pub fn attach_loop(device: &Path, file: &File, direct: bool) -> io::Result<File>
         reserved: [u64; 8],
     }
     let device = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(device)?;
-    let mut config = Config { file: file.as_raw_fd() as u32, block_size: 0, info: [0; 58], reserved: [0; 8] };
+    let mut config = Config { file: file.as_raw_fd() as u32, block_size: 4096, info: [0; 58], reserved: [0; 8] };
     config.info[FLAGS] = if direct { AUTOCLEAR | DIRECT_IO } else { AUTOCLEAR };
     // SAFETY: LOOP_CONFIGURE reads one loop_config, which is as long as this.
     unsafe { ioctl(&device, LOOP_CONFIGURE, &raw mut config) }?;

@@ -87,7 +87,7 @@ impl Stage<'_, '_> {
     /// The same with the file system mounted that was made on it before.
     pub(crate) fn open_mounted(&mut self, image: &DiskImage) -> Result<OpenDisk> {
         let disk = self.open_disk(image)?;
-        self.run(&Program::new(disk.mount()))?;
+        self.runner.mount(&disk.mount())?;
         Ok(disk)
     }
 
