@@ -116,12 +116,14 @@ fn a_directory_that_goes_during_the_run_fails_its_cells() {
     assert!(failed(last).contains("is the folder above there?"), "{}", failed(last));
 }
 
-/// What the kernel, `du` and `df` say, when a work starts this program and when it has ended: bytes read from the disk inside
-/// and from the device below, of the image, and free on the file system under test. `AT` is the folder inside among its words.
+/// What the kernel, `du` and `df` say, when a work starts this program and when it has ended: bytes read from and written to the
+/// disk inside, the same of the device below, what the image takes, and what is free on the file system under test. `AT` is the
+/// folder inside among its words.
 const WITNESS: &str = r#"#!/bin/sh
+case "$1" in --*) exec PROGRAM "$@";; esac
 at=$AT
 below=$(dirname "$at")/target
-bytes() { echo $(($(awk "{print \$3}" "/sys/block/$(basename "$(findmnt -no SOURCE "$1")")/stat") * 512)); }
+bytes() { awk '{print $3 * 512, $7 * 512}' "/sys/block/$(basename "$(findmnt -no SOURCE "$1")")/stat"; }
 look() {
   sync -f "$at"; sync -f "$below"
   echo "$(bytes "$at") $(bytes "$below") $(du -B1 "$below/work/image" | cut -f1) $(df -B1 --output=avail "$below" | tail -1)"
@@ -133,16 +135,14 @@ echo "$before $(look)" >> LOG
 exit $code
 "#;
 
-/// Puts the witness in the place of `tar` and `fstrim` for one run; what it saw of both.
-fn run_with_witness(lab: &Lab, plan: &str) -> [Vec<u64>; 2] {
+/// Puts the witness in the place of `cp`, `tar` and `fstrim` for one run; what it saw of each, before and after it.
+fn run_with_witness(lab: &Lab, plan: &str) -> [[Vec<f64>; 2]; 3] {
     let bin = lab.path("bin");
     std::fs::create_dir(&bin).unwrap();
-    for (name, at) in [("tar", "$3"), ("fstrim", "$1")] {
+    for (name, at) in [("cp", "$(dirname \"$3\")"), ("tar", "$3"), ("fstrim", "$1")] {
         let program = need::find_program(name).unwrap().display().to_string();
         let log = lab.path(&format!("{name}.log")).display().to_string();
         let script = WITNESS.replace("$AT", at).replace("PROGRAM", &program).replace("LOG", &log);
-        // The work asks programs for their version, too.
-        let script = script.replace("at=", &format!("[ \"$1\" = --version ] && exec {program} --version\nat="));
         std::fs::write(bin.join(name), script).unwrap();
         run(&["chmod", "+x", &bin.join(name).display().to_string()]);
     }
@@ -150,9 +150,10 @@ fn run_with_witness(lab: &Lab, plan: &str) -> [Vec<u64>; 2] {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let words = ["run", "plan.toml", "--journal", "journal.jsonl"];
     Said::of(lab.pickfs().env("PATH", path).args(words).output().unwrap()).code(0);
-    ["tar", "fstrim"].map(|name| {
+    ["cp", "tar", "fstrim"].map(|name| {
         let seen = std::fs::read_to_string(lab.path(&format!("{name}.log"))).unwrap();
-        seen.split_whitespace().map(|number| number.parse().unwrap()).collect()
+        let seen: Vec<f64> = seen.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        [seen[..6].to_vec(), seen[6..].to_vec()]
     })
 }
 
@@ -167,7 +168,7 @@ fn a_disk_in_an_image_is_counted_at_both_levels() {
             continue;
         }
         let lab = Lab::new();
-        let [tar, fstrim] = run_with_witness(
+        let [cp, tar, fstrim] = run_with_witness(
             &lab,
             &format!(
                 "duplicate = false\nbacking = {{ memory = '160MiB' }}\ntarget = [{{ fs = 'ext4' }}]\n[[work]]\n\
@@ -182,13 +183,20 @@ fn a_disk_in_an_image_is_counted_at_both_levels() {
         let value = |phase: &str, metric: &str| {
             folded.value(cell, phase, metric).unwrap_or_else(|| panic!("{format}: {phase} has no {metric}"))
         };
-        assert_eq!(value("read", "inner_read_bytes"), (tar[4] - tar[0]) as f64, "{format}");
-        let below = (tar[5] - tar[1]) as f64;
+        let by = |[before, after]: &[Vec<f64>; 2], at: usize| after[at] - before[at];
+        assert_eq!(value("read", "inner_read_bytes"), by(&tar, 0), "{format}");
+        let below = by(&tar, 2);
         assert!(value("read", "device_read_bytes") >= below && below >= 16e6, "{format}: {below}");
+        // Beside the tree, the database and what mkfs writes.
+        let tree = by(&cp, 1);
+        let beside = value("install", "inner_write_bytes") - tree;
+        assert!(tree >= 8e6 && (16e6..32e6).contains(&beside), "{format}: {tree} and {beside}");
+        let below = value("install", "device_write_bytes");
+        assert!(below >= by(&cp, 3) && by(&cp, 3) >= 8e6, "{format}: {below}");
         let [before, after] = ["image_before_bytes", "image_bytes"].map(|metric| value("discard", metric));
-        assert_eq!([before, after], [fstrim[2] as f64, fstrim[6] as f64], "{format}");
-        let freed = fstrim[7] as f64 - fstrim[3] as f64;
-        assert!(value("discard", "freed_bytes") >= 7e6 && freed >= 7e6 && before - after >= 7e6, "{format}: {freed}");
+        assert_eq!([before, after], [fstrim[0][4], fstrim[1][4]], "{format}");
+        let freed = [value("discard", "freed_bytes"), by(&fstrim, 5), before - after];
+        assert!(freed.iter().all(|freed| *freed >= 7e6), "{format}: {freed:?}");
         for phase in ["write", "write-clone", "write-held"] {
             let written = value(phase, "inner_write_bytes");
             assert!((409_600.0..819_200.0).contains(&written), "{format} {phase}: {written}");
