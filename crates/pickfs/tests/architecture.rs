@@ -54,6 +54,7 @@ const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("target/src/stack/backing/memory.rs", "a backing that is a tmpfs"),
     ("target/src/stack/safety.rs", "what lsblk calls a device that another program has made"),
     ("target/src/workload/recipe/mod.rs", "a recipe of ours is called by its file"),
+    ("target/src/workload/trees/vm_image.rs", "the file systems that a virtual machine may have inside"),
     ("trace/src/shipped.rs", "a recording is named by the program that was recorded"),
     ("trees/src/profile/kinds.rs", "how names of files end"),
 ];

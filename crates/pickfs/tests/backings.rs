@@ -1,7 +1,10 @@
 //! Targets of one plan that live in different places, each in its own.
 
-use crate::common::{Lab, Observation, Said, failed, not_run, unable};
-use pickfs_core::journal::{Outcome, fold_file};
+use crate::common::{Lab, Observation, Said, failed, not_run, run, unable};
+use pickfs_core::journal::{FlagKind, Outcome, fold_file};
+use pickfs_core::plan::Settings;
+use pickfs_system::need;
+use pickfs_target::workload;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -111,4 +114,117 @@ fn a_directory_that_goes_during_the_run_fails_its_cells() {
     let folded = lab.folded();
     let last = folded.cells.iter().find(|cell| cell.round == 60).unwrap();
     assert!(failed(last).contains("is the folder above there?"), "{}", failed(last));
+}
+
+/// What the kernel, `du` and `df` say, when a work starts this program and when it has ended: bytes read from and written to the
+/// disk inside, the same of the device below, what the image takes, and what is free on the file system under test. `AT` is the
+/// folder inside among its words.
+const WITNESS: &str = r#"#!/bin/sh
+case "$1" in --*) exec PROGRAM "$@";; esac
+at=$AT
+below=$(dirname "$at")/target
+bytes() { awk '{print $3 * 512, $7 * 512}' "/sys/block/$(basename "$(findmnt -no SOURCE "$1")")/stat"; }
+look() {
+  sync -f "$at"; sync -f "$below"
+  echo "$(bytes "$at") $(bytes "$below") $(du -B1 "$below/work/image" | cut -f1) $(df -B1 --output=avail "$below" | tail -1)"
+}
+before=$(look)
+PROGRAM "$@"
+code=$?
+echo "$before $(look)" >> LOG
+exit $code
+"#;
+
+/// Puts the witness in the place of `cp`, `tar` and `fstrim` for one run; what it saw of each, before and after it.
+fn run_with_witness(lab: &Lab, plan: &str) -> [[Vec<f64>; 2]; 3] {
+    let bin = lab.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    for (name, at) in [("cp", "$(dirname \"$3\")"), ("tar", "$3"), ("fstrim", "$1")] {
+        let program = need::find_program(name).unwrap().display().to_string();
+        let log = lab.path(&format!("{name}.log")).display().to_string();
+        let script = WITNESS.replace("$AT", at).replace("PROGRAM", &program).replace("LOG", &log);
+        std::fs::write(bin.join(name), script).unwrap();
+        run(&["chmod", "+x", &bin.join(name).display().to_string()]);
+    }
+    lab.write_plan(plan);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let words = ["run", "plan.toml", "--journal", "journal.jsonl"];
+    Said::of(lab.pickfs().env("PATH", path).args(words).output().unwrap()).code(0);
+    ["cp", "tar", "fstrim"].map(|name| {
+        let seen = std::fs::read_to_string(lab.path(&format!("{name}.log"))).unwrap();
+        let seen: Vec<f64> = seen.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        [seen[..6].to_vec(), seen[6..].to_vec()]
+    })
+}
+
+/// By the kernel's counters of both devices, `du` and `df`; of each format that can be served here.
+#[test]
+fn a_disk_in_an_image_is_counted_at_both_levels() {
+    let disk = workload::find("vm-image").expect("a known work");
+    for format in ["raw-sparse", "qcow2"] {
+        let settings = Settings([("format".to_string(), format.into())].into());
+        if not_run(unable(&["ext4"]).or_else(|| need::missing(&disk.needs(&settings)).first().map(ToString::to_string)))
+        {
+            continue;
+        }
+        let lab = Lab::new();
+        let [cp, tar, fstrim] = run_with_witness(
+            &lab,
+            &format!(
+                "duplicate = false\nbacking = {{ memory = '160MiB' }}\ntarget = [{{ fs = 'ext4' }}]\n[[work]]\n\
+                 workload = 'vm-image'\nformat = '{format}'\nsize = '64MiB'\ndatabase = '16MiB'\nwrites = 100\n\
+                 files = 30\nbytes = '8MiB'\n[stop]\nrounds = 1\n"
+            ),
+        );
+        let folded = lab.folded();
+        let cell = &folded.cells[0];
+        assert_eq!(cell.outcome, Some(Outcome::Done), "{format}");
+        assert!(cell.flags.iter().all(|flag| flag.flag != FlagKind::NotCold.name()), "{format}: {:?}", cell.flags);
+        let value = |phase: &str, metric: &str| {
+            folded.value(cell, phase, metric).unwrap_or_else(|| panic!("{format}: {phase} has no {metric}"))
+        };
+        let by = |[before, after]: &[Vec<f64>; 2], at: usize| after[at] - before[at];
+        assert_eq!(value("read", "inner_read_bytes"), by(&tar, 0), "{format}");
+        let below = by(&tar, 2);
+        assert!(value("read", "device_read_bytes") >= below && below >= 16e6, "{format}: {below}");
+        // Beside the tree, the database and what mkfs writes.
+        let tree = by(&cp, 1);
+        let beside = value("install", "inner_write_bytes") - tree;
+        assert!(tree >= 8e6 && (16e6..32e6).contains(&beside), "{format}: {tree} and {beside}");
+        let below = value("install", "device_write_bytes");
+        assert!(below >= by(&cp, 3) && by(&cp, 3) >= 8e6, "{format}: {below}");
+        let [before, after] = ["image_before_bytes", "image_bytes"].map(|metric| value("discard", metric));
+        assert_eq!([before, after], [fstrim[0][4], fstrim[1][4]], "{format}");
+        let freed = [value("discard", "freed_bytes"), by(&fstrim, 5), before - after];
+        assert!(freed.iter().all(|freed| *freed >= 7e6), "{format}: {freed:?}");
+        for phase in ["write", "write-clone", "write-held"] {
+            let written = value(phase, "inner_write_bytes");
+            assert!((409_600.0..819_200.0).contains(&written), "{format} {phase}: {written}");
+            // The stage's own account of the device below, which has a referee of its own.
+            let outside = value(phase, "device_write_bytes") + value(phase, "after_write_bytes");
+            let amplified = value(phase, "write_amplification") * 409_600.0;
+            assert!((amplified - outside).abs() < 1.0, "{format} {phase}: {amplified} of {outside}");
+            assert!(
+                value(phase, "device_flushes") >= 100.0,
+                "{format} {phase}: a commit inside did not reach the disk"
+            );
+        }
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_grow_is_a_failed_cell_that_says_so() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = '32MiB' }\ntarget = [{ fs = 'ext4' }]\n[[work]]\nworkload = 'vm-image'\n\
+         size = '96MiB'\ndatabase = '60MiB'\nwrites = 10\nfiles = 10\nbytes = '1MiB'\n[stop]\nrounds = 1\n",
+    );
+    let cell = &lab.folded().cells[0];
+    let Some(Outcome::Failed(why)) = &cell.outcome else { panic!("{:?}", cell.outcome) };
+    assert!(why.starts_with("the file system under test is full"), "{why}");
+    lab.assert_nothing_left();
 }

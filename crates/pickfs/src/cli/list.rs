@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    fn heading(what: What) -> &'static str {
+    fn heading(what: Listing) -> &'static str {
         match what {
             Listing::Fs => "File systems",
             Listing::Features => "Features, for `require`",

@@ -16,13 +16,14 @@ const SHORT: &[(&str, &str)] = &[
     ("snapshots", "files = 20\nbytes = '1MiB'\nsnapshots = 2\nchanges = 10"),
     ("sqlite", "transactions = 20\nrows = 500\nselects = 50"),
     ("sysbench", "clients = [2]\ntime = '1s'\ntables = 1\nrows = 1000"),
+    ("vm-image", "size = '96MiB'\ndatabase = '16MiB'\nwrites = 50\nfiles = 20\nbytes = '1MiB'"),
     ("tree", "files = 20\nbytes = '1MiB'"),
 ];
 
 /// Words of one work, of several and of a server: their plans come to an answer.
 const MEASURED: &[&str] = &["build", "postgres", "web"];
 /// Words that have all other workloads between them; of the rest `getting_started.rs` has the plans checked.
-const MORE: &[&str] = &["big-folder", "containers", "key-value", "media", "mysql", "snapshots", "sqlite"];
+const MORE: &[&str] = &["big-folder", "containers", "key-value", "media", "mysql", "snapshots", "sqlite", "vm-images"];
 
 fn shortened(work: &mut Value) {
     let work = work.as_table_mut().unwrap();

@@ -13,7 +13,7 @@ use crate::stage::{Account, BuiltStack, Layers, Script, Spent, Stage, WORK, boot
 use crate::steps::{StepResult, StepRunner, name_of, real};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Scope};
+use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Scope, Undo};
 use pickfs_core::plan::{Ageing, Cell, Discard, Target, allowance_ns};
 use pickfs_core::protocol::{Link, Question};
 use pickfs_system::need::{self, Need};
@@ -370,6 +370,12 @@ impl CellRun<'_> {
             self.runner.take_downs.push(take_down);
             let undo = take_down.of(real(&note).display().to_string());
             self.runner.promise("start what may leave something", undo, self.link)?;
+        }
+        if self.workload.description().opens_disks {
+            let place = self.runner.place;
+            for (says, at) in [("show an image", place.export()), ("mount what is inside", place.inside())] {
+                self.runner.promise(says, Undo::Unmount(at), self.link)?;
+            }
         }
         Ok(stack)
     }

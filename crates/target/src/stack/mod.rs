@@ -188,6 +188,16 @@ impl Place {
         self.mounts.join("overlay")
     }
 
+    /// Where the file system in an image is mounted that lies on the one under test.
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.mounts.join("inside")
+    }
+
+    /// The file as which a server shows what such an image holds.
+    pub(crate) fn export(&self) -> PathBuf {
+        self.mounts.join("export")
+    }
+
     /// In a guest, where the disk is mounted that a tree is brought from.
     pub(crate) fn other_disk(&self) -> PathBuf {
         self.mounts.join("other-disk")

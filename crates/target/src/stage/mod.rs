@@ -30,6 +30,7 @@ mod server;
 pub(crate) mod settle;
 mod steady_state;
 mod timed;
+mod virtual_disk;
 
 pub(crate) use account::{Account, Spent};
 pub use boot_phase::objections as boot_objections;
@@ -47,6 +48,7 @@ pub(crate) use server::Server;
 
 pub(crate) use steady_state::SHORTEST_TIME;
 pub(crate) use timed::{AfterPhase, Doubt, Part, Printed, Timed};
+pub(crate) use virtual_disk::{DiskImage, OpenDisk};
 
 /// For work by the character: workloads do not import `sys`.
 pub(crate) use pickfs_system::sys::stdio::Stream;

@@ -69,6 +69,7 @@ pub static ALL: &[&dyn Workload] = &[
     &trace::Replayed,
     &power::transactions::Transactions,
     &trees::tree::Tree,
+    &trees::vm_image::VmImage,
     &trees::walk::Walk,
 ];
 
@@ -96,6 +97,8 @@ pub struct Description {
     pub makes_image: bool,
     /// It mounts overlayfs itself, on folders of the file system under test.
     pub mounts_overlayfs: bool,
+    /// It opens images that lie on the file system under test ([`Stage::open_disk`]).
+    pub opens_disks: bool,
     /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
     /// common have no sum.
     pub judged: (Combine, &'static str),
@@ -121,6 +124,7 @@ impl Description {
         takes_snapshots: false,
         makes_image: false,
         mounts_overlayfs: false,
+        opens_disks: false,
         judged: (Combine::Sum, ""),
         seconds: 0,
     };

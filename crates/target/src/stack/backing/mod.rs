@@ -70,7 +70,7 @@ impl Backing {
 }
 
 /// What it takes to make a loop device.
-const LOOP: &[Need] = &[Need::Root, LOSETUP, LOOP_CONTROL];
+pub(crate) const LOOP: &[Need] = &[Need::Root, LOSETUP, LOOP_CONTROL];
 const LOSETUP: Need = Need::Program { name: "losetup", package: "mount" };
 const LOOP_CONTROL: Need =
     Need::File { path: "/dev/loop-control", hint: "`modprobe loop`; in a container, let it have loop devices" };

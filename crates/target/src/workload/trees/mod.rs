@@ -8,6 +8,7 @@ pub(crate) mod image;
 mod overlay;
 pub(crate) mod snapshots;
 pub(crate) mod tree;
+pub(crate) mod vm_image;
 pub(crate) mod walk;
 
 use super::settings::{Count, NameOrPath, Number, Path as PathKind, Size, settings};
