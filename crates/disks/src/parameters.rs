@@ -122,7 +122,7 @@ impl Disk {
 
     /// What it has answered may be lost without a flush, which takes `flush_us`.
     pub fn takes_flushes(&self) -> bool {
-        self.words(0, 0).is_ok_and(|words| words[at("VOLATILE")] != 0) && self.number("flush_us").is_ok()
+        self.words(0, 0).is_ok_and(|words| words[at("VOLATILE")] != 0) && self.parameters.contains_key(FLUSH)
     }
 
     /// It has what `used` needs.
@@ -132,7 +132,7 @@ impl Disk {
 }
 
 /// In the order of `enum sim_parameter`.
-const NAMES: [&str; 63] = [
+const NAMES: [&str; 64] = [
     "KIND",
     "SECTORS",
     "START",
@@ -196,12 +196,15 @@ const NAMES: [&str; 63] = [
     "OPERATION_SECTORS",
     "SEEKS",
     "ZONES",
+    "FLUSHES",
 ];
 const TABLES: usize = 64;
 const MOST_SEEKS: usize = 128;
 const SEEK_AT: usize = TABLES;
 const ZONE_AT: usize = SEEK_AT + 2 * MOST_SEEKS;
 const MOST_ZONES: u64 = 32;
+const FLUSH_AT: usize = ZONE_AT + 3 * MOST_ZONES as usize;
+const MOST_FLUSHES: usize = 16;
 
 /// What a parameter's number is multiplied with, or made of.
 #[derive(Clone, Copy)]
@@ -226,9 +229,12 @@ const OF_ALL: &[Field] = &[("capacity_gb", "SECTORS", By(1e9 / 512.0)), ("depth"
 const OF_DISKS: &[Field] = &[
     ("command_us", "COMMAND_NS", By(1e3)),
     ("link_mb_s", "LINK_PS", Rate),
-    ("flush_us", "FLUSH_NS", By(1e3)),
+    (FLUSH, "FLUSH_NS", By(1e3)),
     ("trim_us", "TRIM_NS", By(1e3)),
 ];
+
+/// A number, or shares of all flushes with the longest of them: [[0, 300], [50, 330], [100, 2000]].
+const FLUSH: &str = "flush_us";
 
 const OF_HARD_DISKS: &[Field] = &[
     ("turn_us", "TURN_NS", By(1e3)),
@@ -352,7 +358,8 @@ pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         bail!("`{}` is no parameter of {named}", name.escape_debug());
     }
     let mut words = [0; WORDS];
-    for (name, word, scale) in fields {
+    let has_table = flushes(disk, &mut words)?;
+    for (name, word, scale) in fields.into_iter().filter(|(name, ..)| !has_table || *name != FLUSH) {
         words[at(word)] = scaled(disk.number(name)?, *scale).with_context(|| format!("`{name}`"))?;
     }
     words[at("KIND")] = disk.kind.word();
@@ -440,7 +447,8 @@ fn given_as(word: usize) -> &'static str {
     let name = NAMES.get(word).copied().unwrap_or_default();
     let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_HOST_MANAGED, OF_CARDS, OF_CLOUD];
     let field = lists.iter().copied().flatten().find(|field| field.1 == name);
-    field.map_or(name, |field| field.0)
+    let table = (name == "FLUSHES").then_some(FLUSH);
+    field.map(|field| field.0).or(table).unwrap_or(name)
 }
 
 /// The value, rounded to `digits` significant digits.
@@ -466,6 +474,22 @@ fn scaled(number: f64, scale: Scale) -> Result<u64> {
     };
     ensure!(scaled <= MOST, "{number} is {}", if matches!(scale, By(_)) { "too much" } else { "too little" });
     Ok(scaled.round() as u64)
+}
+
+/// Where the file gives a distribution of flushes; false where it gives a number.
+fn flushes(disk: &Disk, words: &mut Words) -> Result<bool> {
+    let given = disk.parameters.get(FLUSH).map(|_| disk.sourced(FLUSH)).transpose()?;
+    let Some(given) = given.filter(|given| given.is.is_array()) else { return Ok(false) };
+    let shape = || format!("`{FLUSH}` must be a number, or pairs of percent and microseconds that rise from 0 to 100");
+    let pairs: Vec<[f64; 2]> = given.is.try_into().with_context(shape)?;
+    ensure!((2..=MOST_FLUSHES).contains(&pairs.len()), "`{FLUSH}` has 2 to {MOST_FLUSHES} pairs");
+    for (at, [percent, us]) in pairs.iter().enumerate() {
+        ensure!((0.0..=100.0).contains(percent) && (0.0..=4e6).contains(us), shape());
+        let pair = FLUSH_AT + 2 * at;
+        words[pair..pair + 2].copy_from_slice(&[(percent * 1e4).round() as u64, (us * 1e3).round() as u64]);
+    }
+    words[at("FLUSHES")] = pairs.len() as u64;
+    Ok(true)
 }
 
 /// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
@@ -538,7 +562,7 @@ mod tests {
         let names: Vec<&str> = names.collect();
         assert_eq!(names[..NAMES.len()], NAMES);
         assert_eq!(names[NAMES.len()..], ["TABLES"]);
-        for (name, value) in [("SIM_MOST_SEEKS", MOST_SEEKS), ("SIM_MOST_ZONES", MOST_ZONES as usize)] {
+        for (name, value) in [("SIM_MOST_SEEKS", MOST_SEEKS), ("SIM_MOST_ZONES", MOST_ZONES as usize), ("SIM_MOST_FLUSHES", MOST_FLUSHES)] {
             assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
         }
         let [unit, most] = [format!("{UNIT_SECTORS}"), format!("(1 << {})", MOST_UNITS.ilog2())];
@@ -546,7 +570,7 @@ mod tests {
         for (name, value) in [("UNIT_SECTORS", unit), ("MOST_UNITS", most), ("LEAST_SPARE", spare)] {
             assert!(of("ftl.h").contains(&format!("#define FTL_{name} {value}\n")), "{name}");
         }
-        assert_eq!(ZONE_AT + 3 * MOST_ZONES as usize, WORDS);
+        assert_eq!(FLUSH_AT + 2 * MOST_FLUSHES, WORDS);
     }
 
     /// Every distance among 1,962 cylinders, against the curve as it was published.
