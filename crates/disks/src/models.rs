@@ -90,12 +90,9 @@ mod tests {
     #[test]
     fn classes_of_flash_differ_in_their_flushes() {
         let of = |name: &str| find(name).expect("it");
-        for (name, like) in [
-            ("nvme-plp", "nvme"),
-            ("nvme-dramless", "nvme"),
-            ("sata-dramless", "sata-ssd"),
-            ("sata-plp", "sata-ssd"),
-        ] {
+        for (name, like) in
+            [("nvme-plp", "nvme"), ("nvme-dramless", "nvme"), ("sata-dramless", "sata-ssd"), ("sata-plp", "sata-ssd")]
+        {
             let (variant, other) = (of(name), of(like));
             let names = |disk: &Disk| disk.parameters.keys().cloned().collect::<Vec<_>>();
             assert_eq!(names(&variant), names(&other), "{name}");
@@ -141,10 +138,18 @@ mod tests {
             ("read_us = { is = 60", "read_us = { is = -1", "`read_us` must be a number that is not negative"),
             ("kind = \"flash\"", "kind = \"tape\"", "no model of a disk"),
             ("flush_us = { is = 300", "flush_us = { is = [[0, 300]]", "`flush_us` has 2 to 16 pairs"),
-            ("flush_us = { is = 300", "flush_us = { is = [[0, \"a\"], [100, 2]]", "`flush_us` must be a number, or pairs"),
+            (
+                "flush_us = { is = 300",
+                "flush_us = { is = [[0, \"a\"], [100, 2]]",
+                "`flush_us` must be a number, or pairs",
+            ),
             ("flush_us = { is = 300", "flush_us = { is = [[0, 9], [50, 3], [100, 9]]", "`flush_us` is out of range"),
             ("flush_us = { is = 300", "flush_us = { is = [[0, 9], [90, 9]]", "`flush_us` is out of range"),
-            ("flush_us = { is = 300", "flush_us = { is = [[0, 9], [100, 5e6]]", "`flush_us` must be a number, or pairs"),
+            (
+                "flush_us = { is = 300",
+                "flush_us = { is = [[0, 9], [100, 5e6]]",
+                "`flush_us` must be a number, or pairs",
+            ),
         ] {
             let said = with(from, to);
             assert!(said.contains(says), "{to}: {said}");
