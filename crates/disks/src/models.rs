@@ -16,6 +16,7 @@ macro_rules! entries {
 /// Every disk, sorted by name.
 pub const ALL: &[Entry] = entries![
     "cloud-volume",
+    "hdd-5400",
     "hdd-7200",
     "hp-97560",
     "none",
@@ -23,6 +24,7 @@ pub const ALL: &[Entry] = entries![
     "nvme-dramless",
     "nvme-plp",
     "sata-dramless",
+    "sata-plp",
     "sata-ssd",
     "sd-card",
     "smr-5900",
@@ -88,7 +90,9 @@ mod tests {
     #[test]
     fn classes_of_flash_differ_in_their_flushes() {
         let of = |name: &str| find(name).expect("it");
-        for (name, like) in [("nvme-plp", "nvme"), ("nvme-dramless", "nvme"), ("sata-dramless", "sata-ssd")] {
+        for (name, like) in
+            [("nvme-plp", "nvme"), ("nvme-dramless", "nvme"), ("sata-dramless", "sata-ssd"), ("sata-plp", "sata-ssd")]
+        {
             let (variant, other) = (of(name), of(like));
             let names = |disk: &Disk| disk.parameters.keys().cloned().collect::<Vec<_>>();
             assert_eq!(names(&variant), names(&other), "{name}");
@@ -96,15 +100,16 @@ mod tests {
                 variant.parameters.iter().filter(|(key, value)| other.parameters.get(*key) != Some(value)).count();
             assert_eq!(differ, 1, "{name}");
         }
-        let takes = ["nvme", "nvme-plp", "nvme-dramless", "sata-dramless", "hdd-7200", "none"]
+        let takes = ["nvme", "nvme-plp", "nvme-dramless", "sata-dramless", "sata-plp", "hdd-7200", "none"]
             .map(|name| of(name).takes_flushes());
-        assert_eq!(takes, [true, false, true, true, true, false]);
+        assert_eq!(takes, [true, false, true, true, false, true, false]);
     }
 
     #[test]
     fn a_word_of_a_name_is_enough() {
         for (short, whole) in [
             ("hdd", "hdd-7200"),
+            ("hdd-5400", "hdd-5400"),
             ("sata", "sata-ssd"),
             ("ssd", "sata-ssd"),
             ("sd", "sd-card"),
@@ -132,6 +137,19 @@ mod tests {
             ("is = 32, source", "is = \"many\", source", "`dies` must be a number"),
             ("read_us = { is = 60", "read_us = { is = -1", "`read_us` must be a number that is not negative"),
             ("kind = \"flash\"", "kind = \"tape\"", "no model of a disk"),
+            ("flush_us = { is = 300", "flush_us = { is = [[0, 300]]", "`flush_us` has 2 to 16 pairs"),
+            (
+                "flush_us = { is = 300",
+                "flush_us = { is = [[0, \"a\"], [100, 2]]",
+                "`flush_us` must be a number, or pairs",
+            ),
+            ("flush_us = { is = 300", "flush_us = { is = [[0, 9], [50, 3], [100, 9]]", "`flush_us` is out of range"),
+            ("flush_us = { is = 300", "flush_us = { is = [[0, 9], [90, 9]]", "`flush_us` is out of range"),
+            (
+                "flush_us = { is = 300",
+                "flush_us = { is = [[0, 9], [100, 5e6]]",
+                "`flush_us` must be a number, or pairs",
+            ),
         ] {
             let said = with(from, to);
             assert!(said.contains(says), "{to}: {said}");

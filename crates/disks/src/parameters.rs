@@ -1,5 +1,7 @@
 //! A model's TOML file, and the flat table of integers that `model.c` takes.
 
+mod tables;
+
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::sys::disk_model::{DiskModel, WORDS};
 use serde::Deserialize;
@@ -122,7 +124,7 @@ impl Disk {
 
     /// What it has answered may be lost without a flush, which takes `flush_us`.
     pub fn takes_flushes(&self) -> bool {
-        self.words(0, 0).is_ok_and(|words| words[at("VOLATILE")] != 0) && self.number("flush_us").is_ok()
+        self.words(0, 0).is_ok_and(|words| words[at("VOLATILE")] != 0) && self.parameters.contains_key(FLUSH)
     }
 
     /// It has what `used` needs.
@@ -132,7 +134,7 @@ impl Disk {
 }
 
 /// In the order of `enum sim_parameter`.
-const NAMES: [&str; 63] = [
+const NAMES: [&str; 64] = [
     "KIND",
     "SECTORS",
     "START",
@@ -196,12 +198,15 @@ const NAMES: [&str; 63] = [
     "OPERATION_SECTORS",
     "SEEKS",
     "ZONES",
+    "FLUSHES",
 ];
 const TABLES: usize = 64;
 const MOST_SEEKS: usize = 128;
 const SEEK_AT: usize = TABLES;
 const ZONE_AT: usize = SEEK_AT + 2 * MOST_SEEKS;
 const MOST_ZONES: u64 = 32;
+const FLUSH_AT: usize = ZONE_AT + 3 * MOST_ZONES as usize;
+const MOST_FLUSHES: usize = 16;
 
 /// What a parameter's number is multiplied with, or made of.
 #[derive(Clone, Copy)]
@@ -226,9 +231,12 @@ const OF_ALL: &[Field] = &[("capacity_gb", "SECTORS", By(1e9 / 512.0)), ("depth"
 const OF_DISKS: &[Field] = &[
     ("command_us", "COMMAND_NS", By(1e3)),
     ("link_mb_s", "LINK_PS", Rate),
-    ("flush_us", "FLUSH_NS", By(1e3)),
+    (FLUSH, "FLUSH_NS", By(1e3)),
     ("trim_us", "TRIM_NS", By(1e3)),
 ];
+
+/// A number, or shares of all flushes with the longest of them: [[0, 300], [50, 330], [100, 2000]].
+const FLUSH: &str = "flush_us";
 
 const OF_HARD_DISKS: &[Field] = &[
     ("turn_us", "TURN_NS", By(1e3)),
@@ -352,7 +360,8 @@ pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         bail!("`{}` is no parameter of {named}", name.escape_debug());
     }
     let mut words = [0; WORDS];
-    for (name, word, scale) in fields {
+    let has_table = tables::flushes(disk, &mut words)?;
+    for (name, word, scale) in fields.into_iter().filter(|(name, ..)| !has_table || *name != FLUSH) {
         words[at(word)] = scaled(disk.number(name)?, *scale).with_context(|| format!("`{name}`"))?;
     }
     words[at("KIND")] = disk.kind.word();
@@ -371,7 +380,7 @@ pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
         conventional(disk)?;
     }
     if disk.kind.has_arm() {
-        tables(disk, &mut words)?;
+        tables::of_arm(disk, &mut words)?;
         words[at("PHASE_NS")] = phase_ns % words[at("TURN_NS")].max(1);
     }
     in_range(words)
@@ -440,7 +449,8 @@ fn given_as(word: usize) -> &'static str {
     let name = NAMES.get(word).copied().unwrap_or_default();
     let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_HOST_MANAGED, OF_CARDS, OF_CLOUD];
     let field = lists.iter().copied().flatten().find(|field| field.1 == name);
-    field.map_or(name, |field| field.0)
+    let table = (name == "FLUSHES").then_some(FLUSH);
+    field.map(|field| field.0).or(table).unwrap_or(name)
 }
 
 /// The value, rounded to `digits` significant digits.
@@ -468,60 +478,6 @@ fn scaled(number: f64, scale: Scale) -> Result<u64> {
     Ok(scaled.round() as u64)
 }
 
-/// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
-fn tables(disk: &Disk, words: &mut Words) -> Result<()> {
-    let (heads, sectors) = (words[at("HEADS")], words[at("SECTORS")]);
-    let (zones, outer, inner) = (disk.number("zones")?, disk.number("outer_sectors")?, disk.number("inner_sectors")?);
-    ensure!((1.0..=MOST_ZONES as f64).contains(&zones), "`zones` must be from 1 to {MOST_ZONES}");
-    ensure!(
-        heads > 0 && outer >= inner && inner >= 1.0,
-        "a disk needs `heads`, and outer tracks as long as inner ones"
-    );
-    let zones = zones as u64;
-    let track = |zone: u64| (outer - (outer - inner) * zone as f64 / (zones.max(2) - 1) as f64).round() as u64;
-    let per_cylinder: u64 = (0..zones).map(|zone| track(zone) * heads).sum();
-    let cylinders = sectors.div_ceil(per_cylinder);
-    let mut first = 0;
-    for zone in 0..zones {
-        let row = ZONE_AT + 3 * zone as usize;
-        words[row..row + 3].copy_from_slice(&[first, zone * cylinders, track(zone)]);
-        first += cylinders * heads * track(zone);
-    }
-    words[at("ZONES")] = zones;
-    seeks(disk, cylinders * zones, words)
-}
-
-/// As a root of the distance up to a boundary, then as a line (Ruemmler and Wilkes 1994), at distances that grow evenly
-/// in their logarithm; the model interpolates between them.
-fn seeks(disk: &Disk, cylinders: u64, words: &mut Words) -> Result<()> {
-    let unit = match disk.sourced("seek_unit")?.is.as_str() {
-        Some("stroke") => (cylinders - 1).max(1) as f64,
-        Some("cylinders") => 1.0,
-        _ => bail!("`seek_unit` must be \"stroke\" or \"cylinders\""),
-    };
-    let (short, root) = (disk.number("seek_short_us")?, disk.number("seek_root_us")?);
-    let (boundary, line) = (disk.number("seek_boundary")?, disk.number("seek_line_us")?);
-    let slope = disk.number("seek_slope_us")?;
-    let us =
-        |distance: f64| if distance <= boundary { short + root * distance.sqrt() } else { line + slope * distance };
-    let most = (cylinders - 1).max(1) as f64;
-    let edge = (boundary * unit).floor().clamp(1.0, most);
-    let grown = (0..MOST_SEEKS - 2).map(|step| most.powf(step as f64 / (MOST_SEEKS - 3) as f64).round());
-    // The curve may bend or step at its boundary, so both sides of it are in the table.
-    let mut distances: Vec<u64> = grown.chain([edge, (edge + 1.0).min(most)]).map(|distance| distance as u64).collect();
-    distances.sort_unstable();
-    distances.dedup();
-    let mut before = 0;
-    for (index, distance) in distances.iter().enumerate() {
-        let ns = (us(*distance as f64 / unit) * 1e3).round() as u64;
-        ensure!(ns >= before, "the seek curve falls at {distance} cylinders");
-        before = ns;
-        words[SEEK_AT + 2 * index..SEEK_AT + 2 * index + 2].copy_from_slice(&[*distance, ns]);
-    }
-    words[at("SEEKS")] = distances.len() as u64;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -538,7 +494,11 @@ mod tests {
         let names: Vec<&str> = names.collect();
         assert_eq!(names[..NAMES.len()], NAMES);
         assert_eq!(names[NAMES.len()..], ["TABLES"]);
-        for (name, value) in [("SIM_MOST_SEEKS", MOST_SEEKS), ("SIM_MOST_ZONES", MOST_ZONES as usize)] {
+        for (name, value) in [
+            ("SIM_MOST_SEEKS", MOST_SEEKS),
+            ("SIM_MOST_ZONES", MOST_ZONES as usize),
+            ("SIM_MOST_FLUSHES", MOST_FLUSHES),
+        ] {
             assert!(header.contains(&format!("#define {name} {value}\n")), "{name}");
         }
         let [unit, most] = [format!("{UNIT_SECTORS}"), format!("(1 << {})", MOST_UNITS.ilog2())];
@@ -546,7 +506,7 @@ mod tests {
         for (name, value) in [("UNIT_SECTORS", unit), ("MOST_UNITS", most), ("LEAST_SPARE", spare)] {
             assert!(of("ftl.h").contains(&format!("#define FTL_{name} {value}\n")), "{name}");
         }
-        assert_eq!(ZONE_AT + 3 * MOST_ZONES as usize, WORDS);
+        assert_eq!(FLUSH_AT + 2 * MOST_FLUSHES, WORDS);
     }
 
     /// Every distance among 1,962 cylinders, against the curve as it was published.

@@ -364,6 +364,7 @@ fn all(make: Make, requests: usize) -> Result<(), String> {
     credits(make)?;
     units(make)?;
     bands(make)?;
+    flash::modes(make)?;
     flash::greedy(make)?;
     flash::in_order(make)?;
     flash::trimmed(make)?;
@@ -495,6 +496,8 @@ const PLANTED: &[(&str, &str, &str)] = &[
         "number + 1 < z->zones; number++)\n			reset",
     ),
     ("an open zone is empty", "zone->pointer ? ZBC_CLOSED", "0 ? ZBC_CLOSED"),
+    ("all flushes take the same", "draw = (draw ^ draw >> 31) % 1000000;", "draw = 500000;"),
+    ("flushes have one mode", "	while (to[0] <= draw)", "	while (0)"),
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
 

@@ -10,6 +10,32 @@ use std::collections::BTreeMap;
 /// Pairs that differ by less than this say nothing about order.
 const APART: f64 = 0.10;
 
+/// Logarithms of the ratio of two figures, by two accounts.
+#[derive(Clone, Copy)]
+pub(super) struct Ratio {
+    truth: f64,
+    seen: f64,
+}
+
+impl Ratio {
+    /// Each figure has what is true and what was seen.
+    pub(super) fn of(one: [f64; 2], other: [f64; 2]) -> Ratio {
+        Ratio { truth: (one[0] / other[0]).ln(), seen: (one[1] / other[1]).ln() }
+    }
+
+    pub(super) fn is_apart(self) -> bool {
+        self.truth.abs() > APART.ln_1p()
+    }
+
+    pub(super) fn is_in_order(self) -> bool {
+        self.truth.signum() == self.seen.signum() && self.seen != 0.0
+    }
+
+    pub(super) fn error(self) -> f64 {
+        (self.seen - self.truth).abs()
+    }
+}
+
 /// One phase of one target, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counterpart {
@@ -92,12 +118,12 @@ fn agreement_of(figures: &[Counterpart], times: impl Fn(&Counterpart) -> Option<
     let mut errors: Vec<f64> = Vec::new();
     for (at, one) in figures.iter().enumerate() {
         for other in figures[at + 1..].iter().filter(|other| other.phase == one.phase) {
-            let Some(([here, there], [other_here, other_there])) = times(one).zip(times(other)) else { continue };
-            let (truth, seen) = ((here / other_here).ln(), (there / other_there).ln());
-            errors.push((seen - truth).abs().exp_m1());
-            if truth.abs() > APART.ln_1p() {
+            let Some((one, other)) = times(one).zip(times(other)) else { continue };
+            let ratio = Ratio::of(one, other);
+            errors.push(ratio.error().exp_m1());
+            if ratio.is_apart() {
                 found.apart += 1;
-                found.in_order += usize::from(truth.signum() == seen.signum());
+                found.in_order += usize::from(ratio.is_in_order());
             }
         }
     }

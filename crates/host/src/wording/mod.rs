@@ -22,6 +22,7 @@ pub mod marks;
 #[cfg(test)]
 pub(crate) mod planted_mark;
 pub mod ranking;
+pub mod score;
 pub(crate) mod standings;
 pub mod text;
 pub mod trends;

@@ -92,7 +92,15 @@ fn named(name: &str) -> Result<Disk> {
 fn parameters(disk: &Disk) -> Result<Vec<String>> {
     let row = |name: &String| {
         let sourced = disk.sourced(name)?;
-        let value = sourced.is.as_str().map(String::from).unwrap_or(sourced.is.to_string());
+        let value = match &sourced.is {
+            toml::Value::String(word) => word.clone(),
+            // A distribution, by its ends.
+            toml::Value::Array(pairs) => match (&pairs[..], |pair: &toml::Value| pair[1].to_string()) {
+                ([first, .., last], of) => format!("{} to {}", of(first), of(last)),
+                _ => sourced.is.to_string(),
+            },
+            number => number.to_string(),
+        };
         Ok(format!("  {name:<22} {value:>12}  {}", sourced.source))
     };
     disk.parameters.keys().map(row).collect()

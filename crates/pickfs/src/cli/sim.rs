@@ -1,6 +1,9 @@
-//! `pickfs sim`: the simulated processor, held against the one that is here.
+//! `pickfs sim`: the simulated processor, held against the one that is here, and simulations against what others have measured.
 
 #![expect(clippy::disallowed_methods, reason = "dates files")]
+
+mod score;
+mod table;
 
 use super::catalogue::catalogue;
 use super::{Exit, Outcome, REFUSED, STOPPED, Verb};
@@ -17,7 +20,7 @@ use pickfs_stats::median;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Calibrate the simulated processor to this machine
+/// Find out how fast the simulated processor has to be, and how true simulations are
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -29,6 +32,9 @@ enum Subcommand {
     /// Measure file systems in memory here and simulated, and write how many instructions a nanosecond has here
     #[command(after_help = EXAMPLES)]
     Calibrate(Calibrate),
+    /// Simulate what others have measured and published, and write how near it comes, as a page
+    #[command(after_help = score::EXAMPLES)]
+    Score(score::Score),
 }
 
 const EXAMPLES: &str = "Examples:\n  sudo pickfs sim calibrate    ten minutes: processor.toml, for machine = { dilation = \"processor.toml\" }\n\nOther programs that run meanwhile make this machine seem slow.";
@@ -69,12 +75,16 @@ const PLAINEST: Processor = Processor { dilation: 1.0, compression: 1.0, process
 const OF_METADATA: [&str; 2] = ["stat-walk", "remove"];
 
 impl Verb for Arguments {
-    const EXAMPLES: &[[&str; 2]] =
-        &[["sudo pickfs sim calibrate", "how many instructions a nanosecond has here: processor.toml"]];
+    const EXAMPLES: &[[&str; 2]] = &[
+        ["sudo pickfs sim calibrate", "how many instructions a nanosecond has here: processor.toml"],
+        ["pickfs sim score docs/score-card --scale 0.1", "how near simulations come to published measurements"],
+    ];
 
     fn run(&self) -> Outcome {
-        let Subcommand::Calibrate(calibrate) = &self.what;
-        calibrate.run()
+        match &self.what {
+            Subcommand::Calibrate(calibrate) => calibrate.run(),
+            Subcommand::Score(score) => score.run(),
+        }
     }
 }
 

@@ -102,6 +102,20 @@ struct Sameness {
 }
 
 impl Arguments {
+    /// One phase of two targets of a run of this user's, as JSON in a file.
+    pub(super) fn of_pair(run: &Path, between: [String; 2], phase: &str, output: &Path) -> Arguments {
+        Arguments {
+            run: run.to_path_buf(),
+            between: between.into(),
+            phase: Some(phase.to_string()),
+            disk: None,
+            format: "json".into(),
+            output: Some(output.to_path_buf()),
+            stacks: None,
+            trust: false,
+        }
+    }
+
     /// The plan of the simulation; with the model, where the run was none.
     fn to_be_simulated(&self, plan: Plan, folded: &Folded) -> Result<(Plan, Option<String>)> {
         if plan.executor == NAME {

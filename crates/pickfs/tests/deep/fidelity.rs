@@ -1,4 +1,5 @@
-//! `pickfs sim calibrate`: file systems in memory, on this machine and simulated.
+//! `pickfs sim calibrate`: file systems in memory, on this machine and simulated. `pickfs sim score`: published tables, and simulations
+//! of the same work.
 
 use crate::common::{Lab, no_guests, not_run};
 
@@ -27,4 +28,89 @@ fn ratios_between_file_systems_are_those_of_this_machine() {
     lab.run(&["plan", "plan.toml"]).code(0);
     let again = lab.run(&["sim", "calibrate"]).code(2).err;
     assert!(again.contains("processor.toml is there already"), "{again}");
+}
+
+const TABLE: &str = r#"
+title = "Two groups"
+source = "https://example.org, 2024"
+licence = "CC BY 4.0"
+drive = "a hard disk, 5400 rpm"
+kernel = "5.15"
+[[column]]
+name = "zip"
+about = "files packed"
+unit = "s"
+better = "lower"
+work = { workload = "command", command = ["true"] }
+phase = "command"
+[[row]]
+name = "ext4"
+target = { fs = "ext4" }
+published = { zip = 210.9 }
+[[row]]
+name = "xfs"
+target = { fs = "xfs" }
+published = { zip = 6.69 }
+[[row]]
+name = "jfs"
+target = { fs = "jfs" }
+published = { zip = 241.84 }
+[[row]]
+name = "hfsplus"
+target = { fs = "hfsplus" }
+published = { zip = 261.62 }
+[[row]]
+name = "ext4 on a second disk"
+target = { fs = "ext4" }
+published = { zip = 180.0 }
+"#;
+
+/// Journals that are there are scored without a machine; what stands beside them says why.
+#[test]
+fn a_table_is_scored_from_its_journal() {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.path("journals/two.why")).expect("a folder");
+    std::fs::write(lab.path("two.toml"), TABLE).expect("written");
+    let cell = |number: u32, target: &str, end: &str, ns: f64| {
+        format!(
+            "{{\"begin\":{{\"cell\":\"{number}\",\"round\":1,\"target\":\"{target}\",\"work\":\"zip\",\"at\":\"\"}}}}\n\
+             {{\"sample\":{{\"cell\":\"{number}\",\"phase\":\"command\",\"metric\":\"time_ns\",\"value\":{ns}}}}}\n\
+             {{\"end\":{{\"cell\":\"{number}\",\"outcome\":{end},\"at\":\"\"}}}}\n"
+        )
+    };
+    let journal = [
+        cell(1, "ext4", "\"done\"", 21e9),
+        cell(2, "xfs", "\"done\"", 1e9),
+        cell(3, "jfs", "{\"skipped\":[\"no jfs\"]}", 1.0),
+    ];
+    std::fs::write(lab.path("journals/two.jsonl"), journal.concat()).expect("written");
+    let score = ["sim", "score", "two.toml", "--journals", "journals", "--no-run"];
+    let page = lab.run(&score).code(0).out;
+    for line in [
+        "| Two groups | 3 | 2 | 0.25 | 0.41 |",
+        "a hard disk, 5400 rpm, Linux 5.15: simulated as hdd-5400, kernel of bookworm",
+        "| ext4 | 210.9 s | 31.52 | 21.00 |",
+        "| zip | ext4, ext4 on a second disk | 1.17 | 1.00 | both are simulated as hdd-5400 |",
+        "* jfs, zip: no jfs",
+        "* hfsplus, zip: pickfs has no file system `hfsplus`",
+    ] {
+        assert!(page.contains(line), "{line}\n{page}");
+    }
+    // Slower on xfs, which is not as published.
+    std::fs::write(lab.path("journals/two.jsonl"), journal.concat().replace(":1000000000}", ":90000000000}"))
+        .expect("written");
+    let page = lab.run(&score).code(0).out;
+    assert!(page.contains("| zip | ext4, xfs | 31.52 | 0.23 | not known |"), "{page}");
+    let why = r#"{"differences":[{"work":"other","sentence":"no"},{"work":"zip","sentence":"ext4 seeks | more."}]}"#;
+    std::fs::write(lab.path("journals/two.why/zip.ext4.xfs.json"), why).expect("written");
+    let page = lab.run(&score).code(0).out;
+    assert!(page.contains("| zip | ext4, xfs | 31.52 | 0.23 | ext4 seeks \\| more. |"), "{page}");
+    let wrong = lab.run(&["sim", "score", "two.toml", "--scale", "0"]).code(2).err;
+    assert!(wrong.contains("--scale is more than 0"), "{wrong}");
+    std::fs::write(lab.path("bad.toml"), TABLE.replace("5400 rpm", "").replace("hard disk", "tape")).expect("written");
+    let wrong = lab.run(&["sim", "score", "bad.toml"]).code(2).err;
+    assert!(
+        wrong.contains("bad.toml is no table of measurements") && wrong.contains("no model is like the drive"),
+        "{wrong}"
+    );
 }

@@ -13,7 +13,7 @@ pub const SOURCES: [(&str, &str); 6] = [
 ];
 
 /// Integers that a model is made of.
-pub const WORDS: usize = 416;
+pub const WORDS: usize = 448;
 /// Requests at a time.
 pub(crate) const TAGS: usize = 256;
 const NEVER: u64 = u64::MAX;

@@ -198,3 +198,32 @@ fn what_is_too_small_or_too_large_for_a_map_is_refused() {
     let hard_disk = find("hdd-7200").expect("it").used(0, 1 << 21, 0.5).expect_err("refused").to_string();
     assert!(hard_disk.contains("only flash can be full"), "{hard_disk}");
 }
+
+/// Flushes with nothing to write have the percentiles of the model's file, the same in each run and others elsewhere on the disk.
+pub(super) fn modes(make: Make) -> Result<(), String> {
+    const COUNT: usize = 20_000;
+    let times = |start: u64| {
+        let words = find("sata-dramless").expect("it").words(start, 0).expect("words");
+        let mut times = Clock::new(make(&words)).closed(1, COUNT, || asked(Operation::Flush, 0, 0)).times;
+        times.iter_mut().for_each(|time| *time -= words[at("COMMAND_NS")]);
+        times
+    };
+    let found = times(0);
+    holds!(found == times(0), "flushes differ from run to run");
+    holds!(found != times(2048), "flushes are the same elsewhere");
+    let fast = found.iter().filter(|ns| **ns < 500_000).count() as f64 / COUNT as f64;
+    holds!((fast - 0.49).abs() < 0.015, "{fast} of the flushes are fast, and should be 0.49");
+    let mut sorted = found;
+    sorted.sort_unstable();
+    // As published, less what the model takes for writing.
+    for (percent, us) in [(60, 1336.0 - 325.0), (80, 1369.0 - 325.0), (95, 1483.0 - 325.0), (99, 1598.0 - 325.0)] {
+        let at = sorted[COUNT * percent / 100] as f64 / 1e3;
+        holds!((at / us - 1.0).abs() < 0.02, "percentile {percent} of flushes is {at} us, and should be {us}");
+    }
+    Ok(())
+}
+
+#[test]
+fn flushes_have_modes() {
+    modes(&ours).unwrap_or_else(|why| panic!("{why}"));
+}

@@ -31,7 +31,7 @@ struct zone {
 
 struct disk {
 	sim_word p[SIM_WORDS];
-	sim_word now, order, counts[SIM_COUNTS];
+	sim_word now, order, counts[SIM_COUNTS], draws;
 	struct request requests[SIM_TAGS];
 	/* Those in use, in the order of their arrival. */
 	unsigned int queue[SIM_TAGS], queued;
@@ -85,6 +85,23 @@ static sim_word larger(sim_word a, sim_word b)
 static sim_word smaller(sim_word a, sim_word b)
 {
 	return a < b ? a : b;
+}
+
+/* The n-th flush takes the same in each run on this place of the disk, which is the round's. Drawn by splitmix64 (Steele, Lea and Flood,
+ * OOPSLA 2014). */
+static sim_word flush_ns(struct disk *d)
+{
+	const sim_word *to = d->p + SIM_FLUSH_AT + 2;
+	sim_word draw = d->p[SIM_START] + ++d->draws * 0x9E3779B97F4A7C15ULL;
+
+	if (!d->p[SIM_FLUSHES])
+		return d->p[SIM_FLUSH_NS];
+	draw = (draw ^ draw >> 30) * 0xBF58476D1CE4E5B9ULL;
+	draw = (draw ^ draw >> 27) * 0x94D049BB133111EBULL;
+	draw = (draw ^ draw >> 31) % 1000000;
+	while (to[0] <= draw)
+		to += 2;
+	return to[-1] + (to[1] - to[-1]) * (draw - to[-2]) / (to[0] - to[-2]);
 }
 
 sim_word sim_count(const void *disk, int which)
@@ -709,7 +726,7 @@ static void begin(struct disk *d, sim_word now)
 			d->arm = FLUSHES;
 			d->begun = now;
 			d->serving = d->queue[0];
-			d->until = larger(now, d->requests[d->serving].ready) + d->p[SIM_FLUSH_NS];
+			d->until = larger(now, d->requests[d->serving].ready) + flush_ns(d);
 			return;
 		}
 		tag = nearest(d, now);
@@ -1068,7 +1085,7 @@ static sim_word flash(struct disk *d, const struct request *r, sim_word now)
 		ends = begins + d->p[SIM_TRIM_NS];
 	}
 	if (r->operation == SIM_FLUSH || (r->forced && !d->p[SIM_PROTECTED])) {
-		ends = persist(d, larger(ends, begins)) + d->p[SIM_FLUSH_NS];
+		ends = persist(d, larger(ends, begins)) + flush_ns(d);
 		d->counts[SIM_FLUSHED] += r->operation == SIM_FLUSH;
 	}
 	d->latest = larger(d->latest, ends);
@@ -1087,7 +1104,7 @@ static sim_word cloud(struct disk *d, const struct request *r, sim_word now)
 	int moves = r->operation == SIM_READ || r->operation == SIM_WRITE;
 
 	if (r->operation == SIM_FLUSH)
-		return now + d->p[SIM_COMMAND_NS] + d->p[SIM_FLUSH_NS];
+		return now + d->p[SIM_COMMAND_NS] + flush_ns(d);
 	if (moves)
 		operations = larger(1, (r->sectors + size - 1) / size);
 	now = larger(now, d->peak_due);
@@ -1177,6 +1194,23 @@ static int bad_cloud(const sim_word *p)
 	return wrong;
 }
 
+/* Shares from none to all that rise, and times that do not fall. */
+static int bad_flushes(const sim_word *p)
+{
+	const sim_word *pair = p + SIM_FLUSH_AT;
+	sim_word count = p[SIM_FLUSHES];
+	unsigned int i;
+
+	if (!count)
+		return 0;
+	if (count < 2 || count > SIM_MOST_FLUSHES || pair[0] || pair[2 * count - 2] != 1000000 || pair[2 * count - 1] > 1ULL << 32)
+		return SIM_FLUSHES + 1;
+	for (i = 1; i < count; i++)
+		if (pair[2 * i] <= pair[2 * i - 2] || pair[2 * i + 1] < pair[2 * i - 1])
+			return SIM_FLUSHES + 1;
+	return 0;
+}
+
 static int wrong_in(const sim_word *words)
 {
 	int wrong = bad(words, SIM_KIND, 0, 3);
@@ -1185,6 +1219,8 @@ static int wrong_in(const sim_word *words)
 		wrong = bad(words, SIM_SECTORS, 1, 1ULL << 40);
 	if (!wrong)
 		wrong = bad(words, SIM_DEPTH, 1, SIM_TAGS);
+	if (!wrong)
+		wrong = bad_flushes(words);
 	if (!wrong && words[SIM_KIND] == 1)
 		wrong = bad_arm(words);
 	if (!wrong && words[SIM_KIND] == 2)

@@ -26,7 +26,7 @@ enum sim_parameter {
 	SIM_LINK_PS, /* host link, each sector */
 	SIM_VOLATILE, /* a power cut loses what was not flushed */
 	SIM_ROTATIONAL,
-	SIM_FLUSH_NS, /* FLUSH with nothing to write */
+	SIM_FLUSH_NS, /* FLUSH with nothing to write, where there is no table of such times */
 	SIM_TRIM_NS,
 	/* hard disk */
 	SIM_TURN_NS,
@@ -88,14 +88,17 @@ enum sim_parameter {
 	/* tables */
 	SIM_SEEKS, /* pairs: cylinders, ns */
 	SIM_ZONES, /* triples: first sector, first cylinder, sectors a track */
+	SIM_FLUSHES, /* pairs: millionths of all flushes, and the longest of them, ns; evenly between two */
 	SIM_TABLES = 64
 };
 
 #define SIM_MOST_SEEKS 128
 #define SIM_MOST_ZONES 32
+#define SIM_MOST_FLUSHES 16
 #define SIM_SEEK_AT SIM_TABLES
 #define SIM_ZONE_AT (SIM_SEEK_AT + 2 * SIM_MOST_SEEKS)
-#define SIM_WORDS (SIM_ZONE_AT + 3 * SIM_MOST_ZONES)
+#define SIM_FLUSH_AT (SIM_ZONE_AT + 3 * SIM_MOST_ZONES)
+#define SIM_WORDS (SIM_FLUSH_AT + 2 * SIM_MOST_FLUSHES)
 
 /* Largest tag + 1, and bounds of what a parameter may ask for. */
 #define SIM_TAGS 256
