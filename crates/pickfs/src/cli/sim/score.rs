@@ -10,7 +10,7 @@ use pickfs_core::metric;
 use pickfs_core::plan::Plan;
 use pickfs_host::analysis::{Costs, Miss, score};
 use pickfs_host::executor;
-use pickfs_host::run::{self, Aims, Finish, Trust, tell};
+use pickfs_host::run::{self, Finish, StopChange, Trust, tell};
 use pickfs_host::wording::score::{Column, Scored, page};
 use pickfs_stats::median;
 use pickfs_target::stack::fs;
@@ -127,7 +127,7 @@ impl Score {
             if ended >= plan.targets.len() * plan.works.len() {
                 return Ok(true);
             }
-            run::resume(journal, &[], Trust::Own, Aims::default(), executor::ALL, progress.as_mut())?
+            run::resume(journal, &[], Trust::Own, StopChange::default(), executor::ALL, progress.as_mut())?
         } else {
             tell(&format!("simulating {}", plan.title));
             programs::agreed(plan, &Source::Own, false)?;
