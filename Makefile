@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run deps test test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces book install-build install-run install-test install-deep
+.PHONY: run deps test test-here test-guests test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces book install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
@@ -27,7 +27,14 @@ deps: install-build install-run install-test install-deep
 # What a contributor needs, in ten minutes on two processors, half of it compiling. As root it uses loop devices, guests,
 # and images in temporary folders; what cannot run says why.
 test: install-run install-test install-build
-	cargo test --locked -- --nocapture --skip deep::
+	cargo test --locked --no-run
+	$(MAKE) --jobs 2 test-here test-guests
+
+test-here:
+	cargo test --locked -- --nocapture --skip deep:: --skip guests::
+
+test-guests:
+	crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --skip deep:: guests::
 
 # What CI runs beside it: more guests and simulations, servers, kills, and the statistics against simulated truth. Real runs wait
 # for each other, and guests and what computes use the processors that they leave idle.

@@ -9,7 +9,12 @@ pub(crate) const MEAN: Statistic = Statistic { name: "mean", of: mean };
 pub(crate) const STANDARD_DEVIATION: Statistic = Statistic { name: "standard deviation", of: standard_deviation };
 
 pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    (!values.is_empty()).then(|| mean_of(values))
+}
+
+/// Of at least one value.
+pub(crate) fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {

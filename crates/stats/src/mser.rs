@@ -7,6 +7,8 @@
 //!
 //! For work of a fixed size nothing is cut: the total time is what was asked for.
 
+use super::moments::mean_of;
+
 /// Seconds averaged before anything else, so that fast noise does not decide: the 5 of MSER-5.
 const BATCH: usize = 5;
 
@@ -45,7 +47,7 @@ pub fn mser5(series: &[f64]) -> Option<Steady> {
 /// For a disk that must be beyond its cache: a cache larger than all that was written looks perfectly steady, so one
 /// who knows its size asks for one and a half times as many bytes.
 fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
-    let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
+    let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean_of).collect();
     if batches.len() < FEWEST_BATCHES || series.iter().any(|value| !value.is_finite() || *value < 0.0) {
         return None;
     }
@@ -55,7 +57,7 @@ fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
     let kept = &series[cut * BATCH..];
     Some(Steady {
         cut_seconds: cut * BATCH,
-        mean: mean(kept),
+        mean: mean_of(kept),
         reached: cut < bound,
         halves_differ: halves_differ(kept),
     })
@@ -72,18 +74,14 @@ fn batches_until(batches: &[f64], least: f64) -> usize {
 
 /// Variance over length: the square of the standard error that the mean would have if batches were independent.
 fn spread(batches: &[f64]) -> f64 {
-    let centre = mean(batches);
+    let centre = mean_of(batches);
     let squares: f64 = batches.iter().map(|batch| (batch - centre).powi(2)).sum();
     squares / (batches.len() as f64).powi(2)
 }
 
 fn halves_differ(kept: &[f64]) -> Option<f64> {
     let (first, second) = kept.split_at(kept.len() / 2);
-    Some((mean(second) / mean(first)).ln().abs()).filter(|apart| *apart > HALVES_ALIKE)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+    Some((mean_of(second) / mean_of(first)).ln().abs()).filter(|apart| *apart > HALVES_ALIKE)
 }
 
 #[cfg(test)]

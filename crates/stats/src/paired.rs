@@ -5,6 +5,7 @@
 //! outliers; a bootstrap of the median covers too little at any n we can afford. With fewer rounds Student's is all
 //! there is, so it is given and called preliminary.
 
+use super::moments::mean_of;
 use super::random_effects::variance_of;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -85,7 +86,7 @@ fn log_t(log_ratios: &[f64], confidence: f64) -> Option<Estimate> {
     if n < 3.0 {
         return None;
     }
-    let centre = mean(log_ratios);
+    let centre = mean_of(log_ratios);
     let variance = log_ratios.iter().map(|d| (d - centre).powi(2)).sum::<f64>() / (n - 1.0);
     let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf((1.0 + confidence) / 2.0);
     let half = t * (variance / n).sqrt();
@@ -93,7 +94,7 @@ fn log_t(log_ratios: &[f64], confidence: f64) -> Option<Estimate> {
 }
 
 fn anecdote(log_ratios: &[f64]) -> Estimate {
-    estimate(log_ratios, mean(log_ratios), None, Method::Anecdote, 0.0)
+    estimate(log_ratios, mean_of(log_ratios), None, Method::Anecdote, 0.0)
 }
 
 /// From logarithms to ratios.
@@ -102,10 +103,6 @@ fn estimate(log_ratios: &[f64], centre: f64, interval: Option<(f64, f64)>, metho
     let above = log_ratios.iter().filter(|d| **d > 0.0).count();
     let interval = interval.map(|(low, high)| (low.exp(), high.exp()));
     Estimate { ratio: centre.exp(), interval, method, level, n, share_above: above as f64 / n as f64 }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

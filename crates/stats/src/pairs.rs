@@ -11,6 +11,7 @@
 
 use super::autocorrelation::{Autocorrelation, MIN_Z_PAIR, MIN_Z_POOLED, autocorrelation};
 use super::looks::Look;
+use super::moments::mean_of;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::HashMap;
@@ -156,7 +157,7 @@ impl Pairs {
         let (own_variance, others) = (variance(pair), self.variance.max(variance(pair)));
         let variance = (borrowed * others + own * own_variance) / (borrowed + own);
         let half = critical.student(borrowed + own) * (variance / pair.len() as f64).sqrt();
-        Some((mean(pair) - half, mean(pair), mean(pair) + half))
+        Some((mean_of(pair) - half, mean_of(pair), mean_of(pair) + half))
     }
 }
 
@@ -204,12 +205,8 @@ impl Critical {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 fn variance(values: &[f64]) -> f64 {
-    let mean = mean(values);
+    let mean = mean_of(values);
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 

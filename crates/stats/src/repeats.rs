@@ -5,6 +5,8 @@
 //! Repeats never count as rounds: treating ten runs on one file system as ten observations gives intervals that hold
 //! the truth in 11 % of cases where 95 % was promised.
 
+use super::moments::mean_of;
+
 /// Most repeats that are sensible to run; where rounds do not differ at all, there is no other
 /// bound.
 const MOST_REPEATS: f64 = 100.0;
@@ -46,20 +48,16 @@ fn variances(logs: &[Vec<f64>]) -> Option<(f64, f64)> {
         return None;
     }
     let within = logs.iter().map(|round| squares(round)).sum::<f64>() / (values - logs.len()) as f64;
-    let means: Vec<f64> = logs.iter().map(|round| mean(round)).collect();
+    let means: Vec<f64> = logs.iter().map(|round| mean_of(round)).collect();
     let of_means = squares(&means) / (means.len() - 1) as f64;
     let shares: Vec<f64> = logs.iter().map(|round| 1.0 / round.len() as f64).collect();
-    Some((within, (of_means - within * mean(&shares)).max(0.0)))
+    Some((within, (of_means - within * mean_of(&shares)).max(0.0)))
 }
 
 /// The sum of squared differences from the mean.
 fn squares(values: &[f64]) -> f64 {
-    let centre = mean(values);
+    let centre = mean_of(values);
     values.iter().map(|value| (value - centre).powi(2)).sum()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]
@@ -153,7 +151,7 @@ mod tests {
             let values = values(pilot(rounds, 10 / rounds, (0.05, 0.01), &mut noise));
             let n = values.len() as f64;
             let t = StudentsT::new(0.0, 1.0, n - 1.0).expect("degrees").inverse_cdf(0.975);
-            mean(&values).abs() <= t * (squares(&values) / (n - 1.0) / n).sqrt()
+            mean_of(&values).abs() <= t * (squares(&values) / (n - 1.0) / n).sqrt()
         };
         (0..count).filter(|_| holds()).count() as f64 / count as f64
     }
@@ -167,7 +165,7 @@ mod tests {
         for (rounds, wanted) in [(1, 0.11), (2, 0.45), (5, 0.80), (10, 0.95)] {
             let pooled = coverage(|logs| logs.concat(), rounds, count);
             assert!(!off(pooled, wanted), "{rounds} rounds: {pooled}, not {wanted}");
-            let by_round = |logs: Vec<Vec<f64>>| logs.iter().map(|round| mean(round)).collect();
+            let by_round = |logs: Vec<Vec<f64>>| logs.iter().map(|round| mean_of(round)).collect();
             assert!(rounds == 1 || !off(coverage(by_round, rounds, count), 0.95), "{rounds} rounds by means");
         }
     }

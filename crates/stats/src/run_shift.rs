@@ -7,6 +7,7 @@
 //! comes between them but what was changed.
 
 use super::autocorrelation::widening;
+use super::moments::mean_of;
 use super::multiple_testing::signed_rank_p;
 use super::paired::{Estimate, Method, paired_ratio};
 use super::rank_sum::{rank_sum_above, unpaired_ratio};
@@ -109,7 +110,7 @@ impl Runs {
     }
 
     fn shift(&self) -> Option<f64> {
-        Some(centre(&self.new)? - mean(&centres(&self.old)?))
+        Some(centre(&self.new)? - mean_of(&centres(&self.old)?))
     }
 
     /// Standard error of the new run less the mean of the others: at least what their rounds leave
@@ -150,12 +151,8 @@ fn centre(logs: &[f64]) -> Option<f64> {
     Some(paired_ratio(logs, 0.95)?.ratio.ln())
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 fn variance(values: &[f64]) -> Option<f64> {
-    let mean = mean(values);
+    let mean = mean_of(values);
     (values.len() > 1)
         .then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
 }
@@ -219,7 +216,7 @@ mod tests {
             .map(|_| Runs { new: rounds(&mut noise, 0.03), old: vec![rounds(&mut noise, 0.0)], ..Runs::default() })
             .filter_map(|runs| runs.shift())
             .collect();
-        assert!((mean(&shifts) - 0.03).abs() < 0.003, "{}", mean(&shifts));
+        assert!((mean_of(&shifts) - 0.03).abs() < 0.003, "{}", mean_of(&shifts));
     }
 
     /// Eight rounds that differ by 10 % from each other, each half a percent slower than before: pairs show it, and nothing

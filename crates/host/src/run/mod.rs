@@ -313,16 +313,8 @@ impl rounds::Doer for Agents<'_> {
         self.supervisor.take(record)
     }
 
-    fn budget_used(&self, plan: &Plan) -> bool {
-        self.limits.are_used(plan)
-    }
-
-    fn goes_on(&self) -> bool {
-        self.limits.go_on()
-    }
-
-    fn now(&self) -> String {
-        jiff::Timestamp::now().to_string()
+    fn limits(&self) -> Option<&Limits> {
+        Some(&self.limits)
     }
 }
 

@@ -64,10 +64,6 @@ impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>, U: Fn() -> bool> Doer for Ac
     fn budget_used(&self, _plan: &Plan) -> bool {
         (self.is_used)()
     }
-
-    fn now(&self) -> String {
-        String::new()
-    }
 }
 
 /// What a plan will probably take, by replaying the rounds of an earlier run.

@@ -1,6 +1,6 @@
 //! Round after round until it is enough: the order of cells, the looks, and what a resumed run leaves out.
 
-use super::{Finish, Progress};
+use super::{Finish, Limits, Progress};
 use crate::analysis::look;
 use anyhow::Result;
 use pickfs_core::journal::*;
@@ -15,13 +15,21 @@ pub(super) trait Doer {
     /// All that is known so far.
     fn folded(&self) -> &Folded;
     fn note(&mut self, record: Record) -> Result<()>;
+    /// How long the session may take; `None` in a rehearsal.
+    fn limits(&self) -> Option<&Limits> {
+        None
+    }
     /// The plan's budget of time for this session is used up.
-    fn budget_used(&self, plan: &Plan) -> bool;
-    /// RFC 3339.
-    fn now(&self) -> String;
+    fn budget_used(&self, plan: &Plan) -> bool {
+        self.limits().is_some_and(|limits| limits.are_used(plan))
+    }
+    /// RFC 3339; empty in a rehearsal.
+    fn now(&self) -> String {
+        self.limits().map(|_| jiff::Timestamp::now().to_string()).unwrap_or_default()
+    }
     /// Whether the session goes on where its run could end.
     fn goes_on(&self) -> bool {
-        false
+        self.limits().is_some_and(Limits::go_on)
     }
     /// As it is by now.
     fn plan(&self) -> Plan {
@@ -259,10 +267,6 @@ mod tests {
 
         fn goes_on(&self) -> bool {
             self.more && self.done < self.budget
-        }
-
-        fn now(&self) -> String {
-            String::new()
         }
     }
 

@@ -50,16 +50,10 @@ fn layer_entry(layer: &layer::Layer) -> Entry {
 
 fn backing_entry(backing: &backing::Backing) -> Entry {
     Entry {
-        name: backing.name,
-        about: Some(""),
-        settings: backing.settings,
         main_setting: backing.main_setting,
         makes_filesystem: backing.makes_filesystem,
         objections: |name, settings| agent::objections(&Check::Backing(chosen(name, settings))),
-        above: |_, _, there| Ok(there),
-        bytes: |_, _| None,
-        phases: |_, _| Vec::new(),
-        judged: |_, _| Judged::default(),
+        ..named(backing.name, backing.settings)
     }
 }
 
@@ -92,16 +86,13 @@ fn chosen(name: &str, settings: &Settings) -> Chosen {
 
 fn workload_entry(workload: &dyn workload::Workload) -> Entry {
     Entry {
-        name: workload.name(),
         about: workload::is_for_users(workload).then(|| workload.about()),
-        settings: workload.settings(),
         main_setting: workload.main_setting(),
-        makes_filesystem: false,
         objections: |name, settings| agent::objections(&Check::Workload(chosen(name, settings))),
-        above: |_, _, there| Ok(there),
         bytes: |name, settings| workload::find(name)?.bytes(settings),
         phases,
         judged: |name, settings| workload::find(name).map(|found| found.judged(settings)).unwrap_or_default(),
+        ..named(workload.name(), workload.settings())
     }
 }
 

@@ -21,33 +21,23 @@ struct Topic {
     text: &'static str,
 }
 
+macro_rules! topics {
+    ($($name:literal: $about:literal;)*) => {
+        &[$(Topic { name: $name, about: $about, text: include_str!(concat!("help/", $name, ".txt")) }),*]
+    };
+}
+
 /// Sorted by name.
-const TOPICS: &[Topic] = &[
-    Topic { name: "cold", about: "what a cold start is, and how it is proved", text: include_str!("help/cold.txt") },
-    Topic { name: "exit-codes", about: "what the exit codes mean", text: include_str!("help/exit-codes.txt") },
-    Topic {
-        name: "journals",
-        about: "where results are kept, and how a run is resumed",
-        text: include_str!("help/journals.txt"),
-    },
-    Topic { name: "keys", about: "every key of a plan", text: include_str!("help/keys.txt") },
-    Topic { name: "plans", about: "how a plan file is written", text: include_str!("help/plans.txt") },
-    Topic {
-        name: "replay",
-        about: "how your own program is recorded and replayed",
-        text: include_str!("help/replay.txt"),
-    },
-    Topic {
-        name: "safety",
-        about: "what is erased and what is not, and what is left",
-        text: include_str!("help/safety.txt"),
-    },
-    Topic {
-        name: "verdicts",
-        about: "how targets are compared, and what the marks mean",
-        text: include_str!("help/verdicts.txt"),
-    },
-];
+const TOPICS: &[Topic] = topics! {
+    "cold": "what a cold start is, and how it is proved";
+    "exit-codes": "what the exit codes mean";
+    "journals": "where results are kept, and how a run is resumed";
+    "keys": "every key of a plan";
+    "plans": "how a plan file is written";
+    "replay": "how your own program is recorded and replayed";
+    "safety": "what is erased and what is not, and what is left";
+    "verdicts": "how targets are compared, and what the marks mean";
+};
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] =

@@ -77,21 +77,44 @@ pub struct Asked {
     pub sectors: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Functions {
-    bytes: unsafe extern "C" fn(*const u64) -> u64,
-    start: unsafe extern "C" fn(*mut c_void, *const u64) -> c_int,
-    submit: unsafe extern "C" fn(*mut c_void, c_uint, c_int, c_int, u64, u64, u64),
-    next: unsafe extern "C" fn(*mut c_void) -> u64,
-    wake: unsafe extern "C" fn(*mut c_void, u64),
-    done: unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut u64) -> c_int,
-    landed: unsafe extern "C" fn(*mut c_void, *mut Landing) -> c_int,
-    count: unsafe extern "C" fn(*const c_void, c_int) -> u64,
-    seek_ns: unsafe extern "C" fn(*const c_void, u64) -> u64,
-    broken: unsafe extern "C" fn(*const c_void) -> c_int,
-    zbc: unsafe extern "C" fn(*mut c_void) -> *mut Zones,
-    zone_command: unsafe extern "C" fn(*mut Zones, c_int, *mut u64, u64) -> c_int,
-    readable: unsafe extern "C" fn(*const Zones, u64, u64) -> u64,
+/// The functions of model.h and zbc.h, each with its name in C and its type there.
+macro_rules! functions {
+    ($($field:ident = $name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        unsafe extern "C" {
+            $(fn $name($(_: $argument),*) -> $result;)*
+        }
+
+        #[derive(Clone, Copy)]
+        struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        const OURS: Functions = Functions { $($field: $name,)* };
+
+        /// Those of a library, by the addresses of their names.
+        fn of_library(address: impl Fn(&str) -> *mut c_void) -> Functions {
+            // SAFETY: what a library made of the same headers calls so has this type.
+            Functions { $($field: unsafe {
+                std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(address(stringify!($name)))
+            },)* }
+        }
+    };
+}
+
+functions! {
+    bytes = sim_bytes(*const u64) -> u64;
+    start = sim_start(*mut c_void, *const u64) -> c_int;
+    submit = sim_submit(*mut c_void, c_uint, c_int, c_int, u64, u64, u64) -> ();
+    next = sim_next(*mut c_void) -> u64;
+    wake = sim_wake(*mut c_void, u64) -> ();
+    done = sim_done(*mut c_void, *mut c_uint, *mut u64) -> c_int;
+    landed = sim_landed(*mut c_void, *mut Landing) -> c_int;
+    count = sim_count(*const c_void, c_int) -> u64;
+    seek_ns = sim_seek_ns(*const c_void, u64) -> u64;
+    broken = sim_broken(*const c_void) -> c_int;
+    zbc = sim_zbc(*mut c_void) -> *mut Zones;
+    zone_command = zbc_do(*mut Zones, c_int, *mut u64, u64) -> c_int;
+    readable = zbc_readable(*const Zones, u64, u64) -> u64;
 }
 
 /// As `struct zbc`.
@@ -123,38 +146,6 @@ pub enum ZoneCommand {
     Close,
     Finish,
 }
-
-unsafe extern "C" {
-    fn sim_bytes(words: *const u64) -> u64;
-    fn sim_start(disk: *mut c_void, words: *const u64) -> c_int;
-    fn sim_submit(disk: *mut c_void, tag: c_uint, operation: c_int, forced: c_int, first: u64, sectors: u64, now: u64);
-    fn sim_next(disk: *mut c_void) -> u64;
-    fn sim_wake(disk: *mut c_void, now: u64);
-    fn sim_done(disk: *mut c_void, tag: *mut c_uint, when: *mut u64) -> c_int;
-    fn sim_landed(disk: *mut c_void, landing: *mut Landing) -> c_int;
-    fn sim_count(disk: *const c_void, which: c_int) -> u64;
-    fn sim_seek_ns(disk: *const c_void, cylinders: u64) -> u64;
-    fn sim_broken(disk: *const c_void) -> c_int;
-    fn sim_zbc(disk: *mut c_void) -> *mut Zones;
-    fn zbc_do(zones: *mut Zones, command: c_int, first: *mut u64, sectors: u64) -> c_int;
-    fn zbc_readable(zones: *const Zones, first: u64, sectors: u64) -> u64;
-}
-
-const OURS: Functions = Functions {
-    bytes: sim_bytes,
-    start: sim_start,
-    submit: sim_submit,
-    next: sim_next,
-    wake: sim_wake,
-    done: sim_done,
-    landed: sim_landed,
-    count: sim_count,
-    seek_ns: sim_seek_ns,
-    broken: sim_broken,
-    zbc: sim_zbc,
-    zone_command: zbc_do,
-    readable: zbc_readable,
-};
 
 /// A modelled disk on a clock that its caller owns. Times are nanoseconds.
 pub struct DiskModel {
@@ -282,37 +273,20 @@ impl DiskModel {
     }
 
     /// One of a library that was compiled from a changed model. It stays loaded.
-    #[expect(clippy::missing_transmute_annotations, reason = "each field of the table has the type of its function")]
     pub fn of_library(path: &std::path::Path, words: &[u64; WORDS]) -> Result<DiskModel, usize> {
         use std::os::unix::ffi::OsStrExt;
         let name = std::ffi::CString::new(path.as_os_str().as_bytes()).expect("a path");
         // SAFETY: the name ends with a zero, and the library has no constructors.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         assert!(!library.is_null(), "cannot load {}", path.display());
-        macro_rules! function {
-            ($name:literal) => {{
-                // SAFETY: the library is loaded; what it calls so has this type in model.h.
-                let found = unsafe { libc::dlsym(library, $name.as_ptr()) };
-                assert!(!found.is_null(), "{:?} is missing", $name);
-                unsafe { std::mem::transmute(found) }
-            }};
-        }
-        let functions = Functions {
-            bytes: function!(c"sim_bytes"),
-            start: function!(c"sim_start"),
-            submit: function!(c"sim_submit"),
-            next: function!(c"sim_next"),
-            wake: function!(c"sim_wake"),
-            done: function!(c"sim_done"),
-            landed: function!(c"sim_landed"),
-            count: function!(c"sim_count"),
-            seek_ns: function!(c"sim_seek_ns"),
-            broken: function!(c"sim_broken"),
-            zbc: function!(c"sim_zbc"),
-            zone_command: function!(c"zbc_do"),
-            readable: function!(c"zbc_readable"),
+        let address = |name: &str| {
+            let found = std::ffi::CString::new(name).expect("a name");
+            // SAFETY: the library is loaded, and the name ends with a zero.
+            let found = unsafe { libc::dlsym(library, found.as_ptr()) };
+            assert!(!found.is_null(), "{name} is missing");
+            found
         };
-        DiskModel::of(functions, words)
+        DiskModel::of(of_library(address), words)
     }
 }
 
