@@ -112,7 +112,19 @@ fn that_mention(word: &str) -> Vec<[String; 2]> {
         let line = topic.text.lines().find(|line| has(line))?;
         Some([format!("pickfs help {}", topic.name), line.trim().to_string()])
     });
-    purpose::that_mention(word).into_iter().chain(list::that_mention(word)).chain(topics).chain(verbs).collect()
+    let answers = purpose::that_mention(word).into_iter().chain(questions().filter(|[_, question]| has(question)));
+    answers.chain(list::that_mention(word)).chain(topics).chain(verbs).collect()
+}
+
+/// Each question of the guide, behind the first command that answers it.
+fn questions() -> impl Iterator<Item = [String; 2]> {
+    let parts = include_str!("../../../../docs/guide.md").split("\n### ").skip(1);
+    parts.filter_map(|part| {
+        let (question, rest) = part.split_once('\n')?;
+        let commands = rest.lines().filter_map(|line| line.strip_prefix("    "));
+        let command = commands.map(str::trim).find(|line| line.trim_start_matches("sudo ").starts_with("pickfs "))?;
+        Some([command.to_string(), question.replace('`', "")])
+    })
 }
 
 /// Names of verbs and topics.
@@ -309,6 +321,16 @@ mod tests {
             }
             assert!(verb[0] != "run" || page.contains("sudo pickfs run \\-\\-fs"), "{page}");
         }
+        for (word, command) in
+            [("raspberry", "sudo pickfs run --fs"), ("rebuild", "pickfs plan"), ("pandas", "pickfs report")]
+        {
+            assert!(
+                explained(&[word.into()]).unwrap().contains(command),
+                "{word}: {}",
+                explained(&[word.into()]).unwrap()
+            );
+        }
+        assert!(questions().count() > 30);
         let found = explained(&["fsync".into()]).unwrap();
         assert!(found.contains("pickfs for logs") && found.contains("pickfs list workloads"), "{found}");
         assert!(found.lines().all(|line| line.chars().count() <= 90) && found.lines().count() < 40, "{found}");

@@ -225,7 +225,9 @@
     const below = 40 + rows.length * 36;
     const ticks = placed(table.querySelector('svg.ticks'), 220, below, 340, 16);
     const about = 'relative to ' + (table.querySelector('[data-named]').textContent);
-    const title = `${table.closest('section').querySelector('h2').textContent}: ${table.querySelector('caption b').textContent}, ${about}`;
+    const section = table.closest('section');
+    const heading = section.getAttribute('aria-label') ?? section.querySelector('h2').textContent;
+    const title = `${heading}: ${table.querySelector('caption b').textContent}, ${about}`;
     return ['ratios-' + table.dataset.p, alone(840, below + 30, title, [...parts, ticks])];
   };
 

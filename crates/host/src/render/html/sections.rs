@@ -38,14 +38,20 @@ pub(crate) fn first_panel(sheet: &Sheet) -> Markup {
     let work = works(sheet.model).next().filter(|work| is_above(work, 0));
     html! {
         @if let Some(work) = work {
-            div.panel.first data-work="0" data-phase=[tables::phase(&work.phases[0].phase)] { (forest::table(sheet, work, (0, 0))) }
+            section.panel data-work="0" data-phase=[tables::phase(&work.phases[0].phase)] aria-label=(text(&work.name)) {
+                (forest::table(sheet, work, (0, 0)))
+            }
         }
     }
 }
 
+/// More rows would take the overview off the first screen.
+const MOST_ABOVE: usize = 8;
+
 /// Whether the panel of that number stands above, not with its work.
 fn is_above(work: &WorkReport, number: usize) -> bool {
-    number == 0 && !work.is_foreign && !work.phases.is_empty()
+    let has_few_rows = |panel: &Panel| panel.rows.len() <= MOST_ABOVE;
+    number == 0 && !work.is_foreign && work.phases.first().is_some_and(has_few_rows)
 }
 
 /// Lines to paste; the script adds a button to each.
