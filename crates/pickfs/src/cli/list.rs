@@ -1,6 +1,6 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
-use super::{Exit, Outcome, Verb};
+use super::{Exit, Outcome, Verb, options};
 use clap::ValueEnum;
 use pickfs_core::plan::{Setting, Settings, meant};
 use pickfs_host::render::{self, Kind};
@@ -14,7 +14,7 @@ use pickfs_trace::shipped;
 use pickfs_trees::profile::builtin::{self, Builtin};
 use serde_json::{Value, json};
 
-/// List what pickfs knows: file systems, backings, workloads, probes, executors, disks, formats, imports, traces
+/// List what pickfs knows: file systems, their options, backings, workloads, probes, executors, disks, formats, imports, traces
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to list
@@ -30,6 +30,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     Fs,
+    Options,
     Features,
     Backings,
     Layers,
@@ -68,6 +69,7 @@ impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs list workloads", "every work, with its phases and settings"],
         ["pickfs list workloads tree", "one of them"],
+        ["pickfs list options btrfs", "what people turn of btrfs, with defaults and what it costs"],
     ];
     const ONLY_PRINTS: bool = true;
 
@@ -122,6 +124,7 @@ fn entries(what: What) -> Vec<Value> {
     };
     match what {
         What::Fs => fs::ALL.iter().map(|one| filesystem(one)).collect(),
+        What::Options => options::owners().iter().map(|one| one.json(plain(one.name, one.about))).collect(),
         What::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
         What::Backings => backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
         What::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
@@ -162,6 +165,7 @@ fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
     }
     match what {
         What::Fs => each(fs::ALL.iter(), |fs| named(fs.name), |fs| filesystem(fs)),
+        What::Options => each(options::owners().iter(), |one| named(one.name), |one| print!("{one}")),
         What::Features => each(FEATURES.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
         What::Backings => {
             each(backing::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
