@@ -201,7 +201,7 @@ screenshots: deps build
 
 # The files in schema/, from the types that they describe.
 schema: install-build
-	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q -- exchange:: audit::rules:: help_and_page the_reference_is
+	PICKFS_WRITE_SCHEMA=1 cargo test --lib --locked -q -- exchange:: audit::rules:: help_and_page the_reference_is the_page_has_every_option
 
 # The recordings that come with pickfs, anew from real programs: on an idle machine, as root.
 TRACE_PACKAGES = git procmail notmuch exiv2 libjpeg-turbo-progs postgresql sqlite3 umoci mmdebstrap linux-libc-dev $(NODE_PACKAGES)

@@ -84,6 +84,7 @@ pub(super) fn catalogue() -> Catalogue {
         executor: None,
         layers: vec![entry("luks", &[], ""), Entry { above: array, ..entry("md", MD, "level") }],
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],
+        tunables: Vec::new(),
     }
 }
 

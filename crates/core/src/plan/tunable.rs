@@ -104,6 +104,17 @@ pub enum Change {
     OnlyNew,
 }
 
+impl Weakened {
+    pub fn word(self) -> &'static str {
+        match self {
+            Weakened::Durability => "durability",
+            Weakened::Checksums => "checksums",
+            Weakened::Features => "features",
+            Weakened::Space => "space",
+        }
+    }
+}
+
 impl TunableKind {
     /// In one word, for tables.
     pub fn word(self) -> &'static str {
@@ -157,7 +168,47 @@ impl Shown {
     }
 }
 
+impl Change {
+    /// For tables; `{}` is left to the value.
+    pub fn words(self) -> String {
+        match self {
+            Change::Remount => "mount -o remount,{} FOLDER".into(),
+            Change::MountAgain => "unmount it, and mount it with the option".into(),
+            Change::Unmounted(line) => format!("{line}, unmounted"),
+            Change::Mounted(line) => line.into(),
+            Change::NewFiles(line) => format!("{line}, for what is written then"),
+            Change::Write => "at any time".into(),
+            Change::OnlyNew => "only a new one has it".into(),
+        }
+    }
+}
+
 impl Tunable {
+    /// The line that gives the value to a file system that is there, with DEVICE, FOLDER or POOL for what only its owner knows;
+    /// `None` where there is no such line, or nothing to write.
+    pub fn line(&self, value: &TunableValue) -> Option<String> {
+        let line = match self.change {
+            Change::Remount => "mount -o remount,{} FOLDER",
+            Change::Unmounted(line) | Change::Mounted(line) | Change::NewFiles(line) => line,
+            Change::MountAgain | Change::Write | Change::OnlyNew => return None,
+        };
+        let between = if self.kind == TunableKind::Mount { "," } else { " " };
+        (!value.words.is_empty()).then(|| line.replace("{}", &value.words.join(between)))
+    }
+
+    /// Where a cell reads it back.
+    pub fn read_back(&self) -> String {
+        match self.kind {
+            TunableKind::Mkfs | TunableKind::MkfsList => self.fact.into(),
+            TunableKind::Mount => "/proc/self/mountinfo".into(),
+            TunableKind::Attribute => "lsattr".into(),
+            TunableKind::Queue => format!("/sys/block/DEVICE/queue/{}", self.name),
+            TunableKind::Sysctl => format!("/proc/sys/vm/{}", self.name),
+            TunableKind::Module(module) => format!("/sys/module/{module}/parameters/{}", self.name),
+            TunableKind::Layer(name) => format!("the status of {name}"),
+        }
+    }
+
     pub fn value(&self, name: &str) -> Option<&'static TunableValue> {
         self.values.iter().find(|value| value.name == name)
     }
@@ -223,5 +274,67 @@ pub fn join(words: &mut Vec<String>, pair: &[&str]) {
     match (at.and_then(|at| words.get_mut(at + 1)), pair) {
         (Some(list), [_, more]) => *list = format!("{list},{more}"),
         _ => words.extend(pair.iter().map(|word| word.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Chosen;
+
+    const LIST: TunableValue = TunableValue::new("off", &["-O", "^has_journal"]);
+
+    fn tunable(kind: TunableKind, name: &'static str) -> Tunable {
+        let (change, default) = (Change::Remount, TunableDefault::Is("off"));
+        Tunable { name, kind, about: "", values: &[LIST], default, change, since: "", source: "", fact: "" }
+    }
+
+    /// Where each kind goes in a target, as TOML would have put it there.
+    #[test]
+    fn a_value_goes_where_its_kind_is_set() {
+        let luks = Chosen { name: "luks".into(), ..Chosen::default() };
+        let given = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        let target = Target { mkfs: given(&["-O", "quota"]), layers: vec![luks], ..Target::default() };
+        let applied = |kind, name, words: &'static [&'static str]| {
+            tunable(kind, name).applied(&target, &TunableValue::new("x", words))
+        };
+        assert_eq!(applied(TunableKind::Mkfs, "a", &["-I", "128"]).mkfs, given(&["-O", "quota", "-I", "128"]));
+        let list = applied(TunableKind::MkfsList, "a", &["-O", "bigalloc", "-C", "65536"]).mkfs;
+        assert_eq!(list, given(&["-O", "quota,bigalloc", "-C", "65536"]));
+        assert_eq!(applied(TunableKind::Mount, "a", &["noatime"]).mount, given(&["noatime"]));
+        assert!(applied(TunableKind::Attribute, "a", &["+C"]).nodatacow);
+        assert_eq!(applied(TunableKind::Queue, SCHEDULER, &["bfq"]).scheduler.as_deref(), Some("bfq"));
+        assert_eq!(applied(TunableKind::Queue, "nr_requests", &["64"]).queue.text("nr_requests"), Some("64"));
+        assert_eq!(applied(TunableKind::Sysctl, "dirty_bytes", &["64"]).sysctl.text("dirty_bytes"), Some("64"));
+        let layer = |words| applied(TunableKind::Layer("luks"), "sector", words).layers[0].settings.clone();
+        assert_eq!((layer(&["4096"]).number("sector"), layer(&["aes"]).text("sector")), (Some(4096), Some("aes")));
+        assert_eq!(applied(TunableKind::Module("zfs"), "a", &["1"]), target);
+    }
+
+    #[test]
+    fn lines_have_the_words_of_the_value() {
+        let two = TunableValue::new("on", &["journal_async_commit", "data=writeback"]);
+        let line = |kind, change, value: &TunableValue| Tunable { change, ..tunable(kind, "a") }.line(value);
+        let remounted = line(TunableKind::Mount, Change::Remount, &two);
+        assert_eq!(remounted.as_deref(), Some("mount -o remount,journal_async_commit,data=writeback FOLDER"));
+        let tuned = line(TunableKind::MkfsList, Change::Unmounted("tune2fs {} DEVICE"), &LIST);
+        assert_eq!(tuned.as_deref(), Some("tune2fs -O ^has_journal DEVICE"));
+        assert_eq!(line(TunableKind::Mkfs, Change::OnlyNew, &LIST), None);
+        assert_eq!(line(TunableKind::Mount, Change::Remount, &TunableValue::new("off", &[])), None);
+    }
+
+    #[test]
+    fn facts_are_read_by_words() {
+        let fact = "Filesystem features:  has_journal\textent\nInode size:\t          1280\nfinobt=1, sparse=1";
+        for (shown, agrees) in [
+            (Shown::Text("Inode size: 1280"), true),
+            (Shown::Text("Inode size: 128"), false),
+            (Shown::Text("finobt=1"), true),
+            (Shown::Lacks("has_journal"), false),
+            (Shown::Lacks("journal"), true),
+            (Shown::AsAsked, true),
+        ] {
+            assert_eq!(shown.agrees(fact), agrees, "{shown:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
-use super::{Exit, Outcome, Verb};
+use super::{Exit, Outcome, Verb, options};
 use clap::ValueEnum;
 use pickfs_core::metric::{METRICS, Metric};
 use pickfs_core::plan::{Setting, Settings, meant};
@@ -16,7 +16,7 @@ use pickfs_trace::shipped;
 use pickfs_trees::profile::builtin::{self, Builtin};
 use serde_json::{Value, json};
 
-/// List what pickfs knows: file systems, backings, workloads, disks, formats, metrics, marks and more
+/// List what pickfs knows: file systems, their options, backings, workloads, disks, formats, metrics, marks and more
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to list
@@ -32,6 +32,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Listing {
     Fs,
+    Options,
     Features,
     Backings,
     Layers,
@@ -72,6 +73,7 @@ impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs list workloads", "every work, with its phases and settings"],
         ["pickfs list workloads tree", "one of them"],
+        ["pickfs list options btrfs", "what people turn of btrfs, with defaults and what it costs"],
     ];
     const ONLY_PRINTS: bool = true;
 
@@ -126,6 +128,7 @@ fn entries(what: Listing) -> Vec<Value> {
     };
     match what {
         Listing::Fs => fs::ALL.iter().map(|one| filesystem(one)).collect(),
+        Listing::Options => options::owners().iter().map(|one| one.json(plain(one.name, one.about))).collect(),
         Listing::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
         Listing::Backings => {
             backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect()
@@ -170,6 +173,7 @@ fn list(what: Listing, named: &dyn Fn(&str) -> bool) -> usize {
     }
     match what {
         Listing::Fs => each(fs::ALL.iter(), |fs| named(fs.name), |fs| filesystem(fs)),
+        Listing::Options => each(options::owners().iter(), |one| named(one.name), |one| print!("{one}")),
         Listing::Features => each(FEATURES.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
         Listing::Backings => {
             each(backing::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))

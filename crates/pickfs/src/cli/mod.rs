@@ -30,6 +30,7 @@ mod journals;
 mod list;
 mod on_hosts;
 mod on_slurm;
+mod options;
 mod plan;
 mod plan_source;
 mod predict;

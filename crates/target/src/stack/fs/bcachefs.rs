@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod tunables;
+
 pub(crate) const BCACHEFS: Filesystem = Filesystem {
     name: "bcachefs",
     about: "copy on write, with checksums, compression and tiers of devices",
@@ -63,6 +65,7 @@ pub(crate) const BCACHEFS: Filesystem = Filesystem {
         },
         ..Mounting::DEFAULT
     },
+    tunables: tunables::TUNABLES,
     ..Filesystem::DEFAULT
 };
 

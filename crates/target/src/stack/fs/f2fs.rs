@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod tunables;
+
 pub(crate) const F2FS: Filesystem = Filesystem {
     name: "f2fs",
     about: "log-structured, made for flash; common on phones",
@@ -53,5 +55,6 @@ pub(crate) const F2FS: Filesystem = Filesystem {
         },
         ..Mounting::DEFAULT
     },
+    tunables: tunables::TUNABLES,
     ..Filesystem::DEFAULT
 };

@@ -7,6 +7,8 @@ use super::*;
 use crate::stack::take_down::{Act, Named, Removal, TakeDown, There};
 use pickfs_system::units::parse_size;
 
+mod tunables;
+
 pub(crate) const ZFS: Filesystem = Filesystem {
     name: "zfs",
     about: "OpenZFS: copy on write, with checksums, snapshots, compression and its own cache",
@@ -68,6 +70,7 @@ pub(crate) const ZFS: Filesystem = Filesystem {
         Upkeep::mounted("rebuild", &[&["zpool", "replace", "-f", "-w", NAME, LAST]]).of(REDUNDANT),
         Upkeep::mounted("scrub", &[&["zpool", "scrub", "-w", NAME]]),
     ],
+    tunables: tunables::TUNABLES,
     ..POOL
 };
 

@@ -37,8 +37,8 @@ pub(super) const TUNABLES: &[Tunable] = &[
         name: "data",
         about: "copies of data",
         values: &[
-            value("single", &["-d", "single"]).shown("Data single:"),
-            value("dup", &["-d", "dup"]).shown("Data DUP:").weakens(Space, "two copies of all data"),
+            value("single", &["-d", "single"]),
+            value("dup", &["-d", "dup"]).weakens(Space, "two copies of all data"),
         ],
         default: Is("single"),
         change: Mounted("btrfs balance start -dconvert=PROFILE FOLDER"),
@@ -62,9 +62,8 @@ pub(super) const TUNABLES: &[Tunable] = &[
         about: "copies of metadata",
         values: &[
             value("single", &["-m", "single"])
-                .shown("Metadata single:")
                 .weakens(Features, "damaged metadata cannot be repaired from a second copy"),
-            value("dup", &["-m", "dup"]).shown("Metadata DUP:"),
+            value("dup", &["-m", "dup"]),
         ],
         default: Is("dup"),
         change: Mounted("btrfs balance start -mconvert=PROFILE FOLDER"),
