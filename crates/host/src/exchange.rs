@@ -84,6 +84,9 @@ pub(crate) struct Run {
 #[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct Verdict {
     pub headlines: Vec<String>,
+    /// What makes the differences, where `pickfs why` was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
     pub course: Vec<String>,
     pub warnings: Vec<String>,
 }

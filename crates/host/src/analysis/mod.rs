@@ -103,6 +103,8 @@ pub struct Model {
     pub journal: String,
     /// What each phase of a work does, where it is known; for the caller to fill in, who knows the workloads.
     pub phases: BTreeMap<(String, String), String>,
+    /// What `pickfs why` has found out, where it is kept beside the journal; for the caller to fill in.
+    pub why: Option<owners::Kept>,
     /// All that was found out about the machine.
     pub host: Vec<Fact>,
     /// Where the targets lie.
@@ -158,6 +160,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         pickfs: plain(&run.pickfs),
         journal: String::new(),
         phases: BTreeMap::new(),
+        why: None,
         planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
         may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),

@@ -37,7 +37,12 @@ fn report(model: &Model) -> Report<'_> {
             imported: raw.imported.clone(),
             machine: model.machine(),
         },
-        verdict: Verdict { headlines: model.headlines(), course: model.course(), warnings: model.warnings() },
+        verdict: Verdict {
+            headlines: model.headlines(),
+            why: model.explanations(),
+            course: model.course(),
+            warnings: model.warnings(),
+        },
         to_use: model.advice().map(to_use),
         environment: facts(&model.host),
         targets: model

@@ -27,6 +27,9 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     for line in &model.headlines() {
         writeln!(out, "**{}**\n", escaped(line))?;
     }
+    for line in &model.explanations() {
+        writeln!(out, "{}\n", escaped(line))?;
+    }
     to_use(model, out)?;
     if !model.machine().is_empty() {
         writeln!(out, "{}\n", escaped(&model.machine()))?;

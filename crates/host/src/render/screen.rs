@@ -121,7 +121,9 @@ impl Screen<'_> {
         let best = self.model.champions.iter().filter(|champions| !champions.factor.is_empty());
         let best = best.flat_map(|champions| lines(&champions.in_short(self.model), self.width));
         let answers = first.chain(others).map(|line| self.look(Look::Strong, &line));
-        answers.chain(best.take(MOST_NOTES)).collect()
+        let why = self.model.explanations().into_iter().take(MOST_NOTES);
+        let why = why.flat_map(|line| lines(&line, self.width)).collect::<Vec<_>>();
+        answers.chain(best.take(MOST_NOTES)).chain(why).collect()
     }
 
     /// What power cuts have taken: of each target, where these are few; of those that broke a promise always.

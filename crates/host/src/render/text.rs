@@ -123,6 +123,9 @@ impl Page<'_> {
         for line in &self.model.headlines() {
             self.wrapped("", line)?;
         }
+        for line in &self.model.explanations() {
+            self.wrapped("", line)?;
+        }
         self.advice()?;
         self.list("", &self.model.course())?;
         self.list(headings::WARNINGS, &self.model.warnings())

@@ -1,6 +1,7 @@
 //! Headings of reports, the same in every format.
 
 pub(crate) const TO_USE: &str = "To use";
+pub(crate) const WHY: &str = "Why";
 pub(crate) const WARNINGS: &str = "Warnings";
 pub(crate) const OTHER_COSTS: &str = "Other costs";
 pub(crate) const TRADE_OFFS: &str = "Trade-offs";

@@ -3,16 +3,17 @@
 use super::{Exit, Outcome, Verb, journals, there};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
-use pickfs_core::journal::{Folded, fold_file};
+use pickfs_core::journal::{Folded, fold_file, open_file};
 use pickfs_core::plan::Settings;
 use pickfs_core::plan::recipe::RECIPE;
+use pickfs_host::analysis::owners::{Kept, Pair};
 use pickfs_host::analysis::{self, Model};
 use pickfs_host::render::{self, Document, Kind, Options};
 use pickfs_system::need::Need;
 use pickfs_system::process::argv;
 use pickfs_target::workload;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Judge a journal and print the verdict
@@ -115,6 +116,9 @@ fn narrow(model: &mut Model, only: &[String]) -> Result<()> {
         )));
     };
     (model.overall, model.criteria, model.champions) = (None, None, None);
+    let is_shown =
+        |pair: &Pair| pair.work == *work && phase.first().is_none_or(|phase| pair.difference.phase == *phase);
+    model.why.iter_mut().for_each(|kept| kept.pairs.retain(is_shown));
     if let [phase] = phase {
         let phases: Vec<String> = found.phases.iter().map(|panel| panel.name.clone()).collect();
         found.keep_phase(phase);
@@ -159,24 +163,31 @@ fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
 
 /// The page of a journal, beside it; where it is.
 pub(crate) fn write_page(model: &Model, journal: &Path) -> Result<PathBuf> {
-    let path = page_beside(journal);
-    // Root may write beside another user's files: what lies there is replaced, and no link in its place followed.
-    let _ = std::fs::remove_file(&path);
-    deliver(&page(model)?, Some(&path))?;
+    let path = beside(journal, "html");
+    put(&page(model)?, &path)?;
     Ok(path)
+}
+
+/// Root may write beside another user's files: what lies there is replaced, and no link in its place followed.
+pub(crate) fn put(text: &[u8], path: &Path) -> Result<()> {
+    let _ = std::fs::remove_file(path);
+    deliver(text, Some(path))
 }
 
 pub(crate) fn page(model: &Model) -> Result<Vec<u8>> {
     render::written("html", Document::Run(model), &Options::default())
 }
 
+/// How the file of `pickfs why` beside a journal ends.
+pub(crate) const EXPLANATION: &str = "why.json";
+
 /// `run.html` for `run.jsonl`; never the journal itself, whatever it is called.
-fn page_beside(journal: &Path) -> PathBuf {
+pub(crate) fn beside(journal: &Path, end: &str) -> PathBuf {
     if journal.extension().is_some_and(|end| end == "jsonl") {
-        return journal.with_extension("html");
+        return journal.with_extension(end);
     }
     let mut name = journal.as_os_str().to_owned();
-    name.push(".html");
+    name.push(format!(".{end}"));
     name.into()
 }
 
@@ -246,7 +257,19 @@ pub(crate) fn model(folded: &Folded, journal: &Path) -> Result<Model> {
     let mut model = analysis::model(folded).with_context(|| format!("cannot judge {}", journal.display()))?;
     model.journal = journal.display().to_string();
     model.phases = phases(folded);
+    model.why = why(&model.run, journal);
     Ok(model)
+}
+
+/// More than any explanation has.
+const LONGEST_EXPLANATION: u64 = 16 << 20;
+
+/// Of an explanation that cannot be read nothing is shown: it is no part of the journal.
+fn why(run: &str, journal: &Path) -> Option<Kept> {
+    let mut text = String::new();
+    let file = open_file(&beside(journal, EXPLANATION)).ok()?;
+    file.take(LONGEST_EXPLANATION).read_to_string(&mut text).ok()?;
+    Kept::read(&text, run)
 }
 
 /// What the phases of each work do, as this version's workloads describe them.
@@ -270,7 +293,8 @@ mod tests {
     #[test]
     fn a_page_lies_beside_its_journal() {
         for (journal, page) in [("a/b.jsonl", "a/b.html"), ("b", "b.html"), ("b.html", "b.html.html")] {
-            assert_eq!(page_beside(Path::new(journal)), Path::new(page));
+            assert_eq!(beside(Path::new(journal), "html"), Path::new(page));
         }
+        assert_eq!(beside(Path::new("a/b.jsonl"), EXPLANATION), Path::new("a/b.why.json"));
     }
 }

@@ -5,7 +5,7 @@ use super::busy::{self, Choice};
 use super::programs::{self, Source};
 use super::{
     Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, forewarn, how_long, journals, on_hosts, on_slurm,
-    plan_source, there,
+    plan_source, report, there, why,
 };
 use anyhow::Result;
 use pickfs_core::journal::{Folded, StopReason, fold_file};
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// Agree to the programs that the plan runs on this machine; `pickfs plan` shows them
     #[arg(long)]
     yes: bool,
+    /// At the end, explain the differences, as `pickfs why` does: that takes as long as a few more rounds
+    #[arg(long, conflicts_with_all = ["host", "slurm"])]
+    why: bool,
     /// How to show what goes on: for people (a large terminal is filled), as plain lines, or as JSON, an object a line on
     /// standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
@@ -158,7 +161,7 @@ impl Arguments {
         flags.remove("on");
         flags.set("sim", [plan_source::model_like(Path::new(&folder))]);
         let plan = PlanArgs { flags, executor: None, ..self.plan.clone() };
-        Arguments::of_plan(plan, self.journal.clone(), self.yes, self.progress)
+        Arguments { why: self.why, ..Arguments::of_plan(plan, self.journal.clone(), self.yes, self.progress) }
     }
 
     /// A run for each disk, and then a table of what is best on which.
@@ -294,9 +297,22 @@ impl Arguments {
             if finish != Finish::Stopped || folded.has_results() {
                 show(&folded, journal)?;
             }
+            if self.why && finish != Finish::Stopped {
+                self.explain(journal, &folded);
+            }
         }
         give_back(journal);
         Ok(code(&folded, finish))
+    }
+
+    /// The run has ended well, also where it cannot be explained.
+    fn explain(&self, journal: &Path, folded: &Folded) {
+        let explained = why::explain(journal, self.trust);
+        let page = explained.and_then(|_| report::write_page(&report::model(folded, journal)?, journal));
+        match page {
+            Ok(page) => give_back(&page),
+            Err(error) => tell(&format!("the differences are not explained: {error:#}")),
+        }
     }
 
     fn trust(&self) -> Trust {

@@ -1,14 +1,18 @@
 //! `pickfs why`: what the difference between two targets of a simulated run is made of. Their cells of the first round are simulated
 //! once more, and each instruction and each idle microsecond gets an owner. A run of this machine is explained by its simulation.
 
-mod native;
+#![expect(clippy::disallowed_methods, reason = "says how long more simulations will take")]
 
-use super::report::deliver;
+mod native;
+mod proof;
+
+use super::after::give_back;
+use super::report::{EXPLANATION, beside, deliver, put};
 use super::{Exit, FAILED, Outcome, Verb, journals};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Folded, Outcome as Ended, fold_file};
-use pickfs_core::plan::{Cell, Plan, order};
+use pickfs_core::plan::{Cell, Plan, Target, order};
 use pickfs_host::analysis::{self, owners};
 use pickfs_host::executor::Executor;
 use pickfs_host::executor::sim::{Explanation, NAME, Processor, Sim};
@@ -19,18 +23,19 @@ use pickfs_system::sys::own_folder::OwnFolder;
 use pickfs_system::visible::visible_lines;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Explain the difference between two targets of a run
 ///
 /// Their cells of round 1 are simulated again, with the same results, while a plugin of QEMU's counts the instructions of each function.
-/// A run without --sim is explained by a simulation of its plan, where the two agree.
-#[derive(clap::Args)]
+/// Then each named cause is taken away from both targets, and they are simulated once more: the difference must shrink by its part. A run without --sim is explained by a simulation of its plan, where the two agree.
+#[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Journal of a run; @last is the newest in ./pickfs-runs
     #[arg(default_value = "@last")]
     run: PathBuf,
-    /// The target to be explained, and the one that it is compared with; by default each slower one with the best
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
+    /// Targets to be explained, and last the one that they are compared with; by default each slower one with the best
+    #[arg(long, value_name = "A,..,B", value_delimiter = ',', num_args = 1)]
     between: Vec<String>,
     /// One phase alone; by default each, and all together
     #[arg(long)]
@@ -47,9 +52,18 @@ pub(crate) struct Arguments {
     /// Write instructions by target, owner and function, as programs that draw flame graphs read them
     #[arg(long, value_name = "FILE")]
     stacks: Option<PathBuf>,
+    /// Leave out the simulations that prove the causes
+    #[arg(long)]
+    no_proof: bool,
     /// A journal that this user did not begin here, such as a copy; read it first
     #[arg(long)]
     trust: bool,
+}
+
+/// As `pickfs why` without other flags.
+pub(crate) fn explain(journal: &Path, trust: bool) -> Outcome {
+    let (run, format) = (journal.to_path_buf(), "text".to_string());
+    Arguments { run, format, trust, ..Arguments::default() }.run()
 }
 
 impl Verb for Arguments {
@@ -67,7 +81,7 @@ impl Verb for Arguments {
         let (plan, model) = self.to_be_simulated(plan, &folded)?;
         let of_run = OfRun { folded: &folded, model };
         run::count_stop_requests()?;
-        match self.explained(&plan, &of_run, &pairs) {
+        match self.explained(&plan, &of_run, &pairs, &journal) {
             Err(error) if error.is::<Interrupted>() => Ok(super::STOPPED),
             ended => ended,
         }
@@ -84,9 +98,28 @@ struct OfRun<'f> {
     model: Option<String>,
 }
 
+/// How cells are simulated.
+struct Again<'a> {
+    plan: &'a Plan,
+    sim: &'static dyn Executor,
+    folder: &'a Path,
+}
+
+/// Two cells, and their difference in one phase or all.
+struct Compared<'c> {
+    cells: [&'c Explained; 2],
+    difference: owners::Difference,
+    /// Which.
+    phases: Vec<&'c str>,
+    /// By how much the target took longer in the run, of the reference's time; none where that was a simulation.
+    measured: Option<Option<f64>>,
+    /// The simulation stands for what was measured.
+    agrees: bool,
+}
+
 /// A cell that was simulated again.
 struct Explained {
-    target: String,
+    target: Target,
     work: String,
     phases: Vec<owners::Breakdown>,
     /// None where the run had no such cell.
@@ -139,7 +172,7 @@ impl Arguments {
         let names: Vec<&str> = own_targets(plan).collect();
         match &self.between[..] {
             [] => default_pairs(plan, &names, folded),
-            [one, other] if one != other => {
+            [others @ .., reference] if !others.is_empty() && !others.contains(reference) => {
                 let known = |given: &String| {
                     // As --fs spells it, too: "btrfs:zstd:1" is "btrfs zstd:1".
                     let is_it = |name: &&&str| **name == *given || name.replacen(' ', ":", 1) == *given;
@@ -147,29 +180,68 @@ impl Arguments {
                     let (given, names) = (given.escape_debug(), names.join(", "));
                     found.ok_or_else(|| Exit::usage(format!("the run has no target `{given}`; it has {names}")))
                 };
-                Ok(vec![[known(one)?, known(other)?]])
+                others.iter().map(|other| Ok([known(other)?, known(reference)?])).collect()
             }
-            _ => Err(Exit::usage("--between takes two targets, such as --between btrfs,ext4")),
+            _ => Err(Exit::usage("--between takes two targets or more, such as --between btrfs,ext4")),
         }
     }
 
-    fn explained(&self, plan: &Plan, of_run: &OfRun, pairs: &[Pair]) -> Outcome {
+    fn explained(&self, plan: &Plan, of_run: &OfRun, pairs: &[Pair], journal: &Path) -> Outcome {
         let folder = Temporary::make()?;
         // Executors are for the whole program's life, and so is this one.
         let sim: &'static dyn Executor = Box::leak(Box::new(Sim::explaining(&folder.0)));
         let is_asked =
             |cell: &Cell| !cell.target.duplicate && pairs.iter().flatten().any(|name| *name == cell.target.name);
-        let mut cells = Vec::new();
-        for cell in order(plan, 1).iter().filter(|cell| is_asked(cell)) {
+        let again = Again { plan, sim, folder: &folder.0 };
+        let (mut cells, begun) = (Vec::new(), Instant::now());
+        for cell in order(plan, 1).into_iter().filter(is_asked) {
             tell(&visible_lines(&format!("simulating {} ({}) again", cell.target.name, cell.work.name)));
-            cells.push(explained(plan, cell, of_run, sim, &folder.0)?);
+            let (phases, journal) = simulated(&cell, &again, plan)?;
+            let sameness = of_run.model.is_none().then(|| sameness(of_run.folded, &journal, &cell.id));
+            cells.push(Explained { target: cell.target, work: cell.work.name, phases, sameness });
         }
         if let Some(file) = &self.stacks {
             deliver(self.stacks_of(&cells).as_bytes(), Some(file))?;
         }
-        let (text, is_found) = self.written(plan, of_run, &cells, pairs)?;
+        let each = begun.elapsed() / cells.len().max(1) as u32;
+        let mut compared = self.compared(plan, of_run, &cells, pairs);
+        if !self.no_proof {
+            proof::prove(&mut compared, &again, each)?;
+        }
+        self.keep(plan, of_run, &compared, journal);
+        let (text, is_found) = self.written(plan, of_run, &cells, &compared)?;
         deliver(text.as_bytes(), self.output.as_deref())?;
         Ok(if is_found { 0 } else { FAILED })
+    }
+
+    /// For reports of the run. It is printed also where it cannot be kept.
+    fn keep(&self, plan: &Plan, of_run: &OfRun, compared: &[Compared], journal: &Path) {
+        let kept = owners::Kept {
+            run: of_run.folded.run.as_ref().map(|run| run.id.clone()).unwrap_or_default(),
+            simulated_on: of_run.model.clone(),
+            threshold: plan.stop.threshold,
+            is_proved: !self.no_proof,
+            pairs: compared.iter().filter(|one| one.agrees).map(Compared::kept).collect(),
+        };
+        let path = beside(journal, EXPLANATION);
+        let written = serde_json::to_vec(&kept).map_err(anyhow::Error::from).and_then(|text| put(&text, &path));
+        match written {
+            Ok(()) => give_back(&path),
+            Err(error) => tell(&format!("reports of the run do not show it: {error:#}")),
+        }
+    }
+
+    fn compared<'c>(&self, plan: &Plan, of_run: &OfRun, cells: &'c [Explained], pairs: &[Pair]) -> Vec<Compared<'c>> {
+        let mut all = Vec::new();
+        for work in &plan.works {
+            for pair in pairs {
+                let of = |name: &String| cells.iter().find(|cell| cell.target.name == *name && cell.work == work.name);
+                let [Some(one), Some(other)] = pair.each_ref().map(of) else { continue };
+                let found = self.differences(one, other).into_iter();
+                all.extend(found.map(|(phases, found)| Compared::of(plan, of_run, [one, other], &phases, found)));
+            }
+        }
+        all
     }
 
     fn is_wanted(&self, phase: &owners::Breakdown) -> bool {
@@ -179,26 +251,29 @@ impl Arguments {
     fn stacks_of(&self, cells: &[Explained]) -> String {
         let lines = |cell: &Explained| {
             let all = owners::Breakdown::sum(cell.phases.iter().filter(|phase| self.is_wanted(phase)));
-            all.stacks().lines().map(|line| format!("{};{line}\n", cell.target.replace(';', ","))).collect::<String>()
+            all.stacks()
+                .lines()
+                .map(|line| format!("{};{line}\n", cell.target.name.replace(';', ",")))
+                .collect::<String>()
         };
         cells.iter().map(lines).collect()
     }
 
     /// Whether anything could be compared, too.
-    fn written(&self, plan: &Plan, of_run: &OfRun, cells: &[Explained], pairs: &[Pair]) -> Result<(String, bool)> {
+    fn written(
+        &self,
+        plan: &Plan,
+        of_run: &OfRun,
+        cells: &[Explained],
+        compared: &[Compared],
+    ) -> Result<(String, bool)> {
         // Sentences first: they are what is asked for.
         let (mut sentences, mut tables, mut found) = (String::new(), String::new(), Vec::new());
-        for work in &plan.works {
-            for [target, reference] in pairs {
-                let of = |name: &String| cells.iter().find(|cell| cell.target == *name && cell.work == work.name);
-                let (Some(one), Some(other)) = (of(target), of(reference)) else { continue };
-                for difference in &self.differences(one, other) {
-                    let shown = Shown::of(plan, of_run, &work.name, [target, reference], difference, one);
-                    sentences.push_str(&shown.sentences);
-                    tables.push_str(&shown.table);
-                    found.push(shown.json);
-                }
-            }
+        for one in compared {
+            let shown = Shown::of(plan, of_run, one, !self.no_proof);
+            sentences.push_str(&shown.sentences);
+            tables.push_str(&shown.table);
+            found.push(shown.json);
         }
         if let (true, Some(phase)) = (found.is_empty(), &self.phase) {
             bail!("no phase `{}` was explained; `pickfs report` shows the phases", phase.escape_debug());
@@ -214,21 +289,17 @@ impl Arguments {
         Ok((visible_lines(&text), is_found))
     }
 
-    /// All phases together, where there are several, and then each.
-    fn differences(&self, one: &Explained, other: &Explained) -> Vec<owners::Difference> {
-        let both =
-            one.phases.iter().filter(|phase| self.is_wanted(phase)).filter_map(|phase| {
-                Some((phase, other.phases.iter().find(|reference| reference.phase == phase.phase)?))
-            });
-        let both: Vec<(&owners::Breakdown, &owners::Breakdown)> = both.collect();
-        let whole = (both.len() > 1).then(|| {
-            let [one, other] = [
-                owners::Breakdown::sum(both.iter().map(|(one, _)| *one)),
-                owners::Breakdown::sum(both.iter().map(|(_, other)| *other)),
-            ];
-            owners::between(&one, &other)
-        });
-        whole.into_iter().chain(both.iter().map(|(one, other)| owners::between(one, other))).flatten().collect()
+    /// All phases together, where there are several, and then each; with the names of their phases.
+    fn differences<'e>(&self, one: &'e Explained, other: &Explained) -> Vec<(Vec<&'e str>, owners::Difference)> {
+        let is_of_both = |name: &&str| other.phases.iter().any(|reference| reference.phase == **name);
+        let wanted = one.phases.iter().filter(|phase| self.is_wanted(phase)).map(|phase| phase.phase.as_str());
+        let names: Vec<&str> = wanted.filter(is_of_both).collect();
+        let whole = (names.len() > 1).then_some(&names[..]);
+        let difference = |names: &[&'e str]| {
+            let [one, other] = [one, other].map(|cell| owners::Breakdown::of(&cell.phases, names));
+            Some((names.to_vec(), owners::between(&one?, &other?)?))
+        };
+        whole.into_iter().chain(names.chunks(1)).filter_map(difference).collect()
     }
 }
 
@@ -257,22 +328,21 @@ fn default_pairs(plan: &Plan, names: &[&str], folded: &Folded) -> Result<Vec<Pai
     Ok(others)
 }
 
-fn explained(plan: &Plan, cell: &Cell, of_run: &OfRun, sim: &'static dyn Executor, folder: &Path) -> Result<Explained> {
-    let journal = folder.join(format!("{}.jsonl", cell.id));
-    let outcome = run::part(plan, &cell.id, &[sim], &journal, &mut Lines::default())?;
+/// A cell's phases, and its journal.
+fn simulated(cell: &Cell, again: &Again, plan: &Plan) -> Result<(Vec<owners::Breakdown>, Folded)> {
+    let journal = again.folder.join(format!("{}.jsonl", cell.id));
+    let outcome = run::part(plan, &cell.id, &[again.sim], &journal, &mut Lines::default())?;
     let name = &cell.target.name;
     match outcome {
         Ended::Done => {}
         Ended::Skipped(reasons) => bail!("{name} cannot be simulated again: {}", reasons.join("; ")),
         Ended::Failed(why) => bail!("simulating {name} again has failed: {why}"),
     }
-    let found = Explanation::read(folder, &cell.id)?;
+    let found = Explanation::read(again.folder, &cell.id)?;
     let Processor { dilation, compression, .. } = Processor::of(&cell.target.machine)?;
     let pace = owners::Pace { dilation, compression };
     let phases = owners::breakdowns(&found.profile, &found.clocks, &found.symbols, pace)?;
-    let again = fold_file(&journal)?;
-    let sameness = of_run.model.is_none().then(|| sameness(of_run.folded, &again, &cell.id));
-    Ok(Explained { target: name.clone(), work: cell.work.name.clone(), phases, sameness })
+    Ok((phases, fold_file(&journal)?))
 }
 
 fn sameness(of_run: &Folded, again: &Folded, id: &str) -> Sameness {
@@ -287,7 +357,7 @@ fn sameness(of_run: &Folded, again: &Folded, id: &str) -> Sameness {
 }
 
 fn said_of_sameness(cell: &Explained) -> Option<String> {
-    let (target, Sameness { same, different, same_disk }) = (&cell.target, cell.sameness.as_ref()?);
+    let (target, Sameness { same, different, same_disk }) = (&cell.target.name, cell.sameness.as_ref()?);
     let all = same + different;
     Some(match (different, same_disk) {
         (0, true) if all > 0 => {
@@ -301,6 +371,29 @@ fn said_of_sameness(cell: &Explained) -> Option<String> {
     })
 }
 
+impl<'c> Compared<'c> {
+    fn of(
+        plan: &Plan,
+        of_run: &OfRun,
+        cells: [&'c Explained; 2],
+        phases: &[&'c str],
+        difference: owners::Difference,
+    ) -> Compared<'c> {
+        let names = cells.map(|cell| cell.target.name.as_str());
+        let measured = of_run.model.is_some().then(|| native::measured(of_run.folded, &cells[0].work, names, phases));
+        let stands = |measured: f64| owners::agrees(measured, difference.share, plan.stop.threshold);
+        let agrees = measured.is_none_or(|measured| measured.is_some_and(stands));
+        Compared { cells, difference, phases: phases.to_vec(), measured, agrees }
+    }
+}
+
+impl Compared<'_> {
+    fn kept(&self) -> owners::Pair {
+        let [target, reference] = self.cells.map(|cell| cell.target.name.clone());
+        owners::Pair { work: self.cells[0].work.clone(), target, reference, difference: self.difference.clone() }
+    }
+}
+
 /// A difference in words, as a table, and as JSON.
 struct Shown {
     sentences: String,
@@ -309,44 +402,40 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(
-        plan: &Plan,
-        of_run: &OfRun,
-        work: &str,
-        [target, reference]: [&str; 2],
-        difference: &owners::Difference,
-        cell: &Explained,
-    ) -> Shown {
-        let threshold = plan.stop.threshold;
+    fn of(plan: &Plan, of_run: &OfRun, compared: &Compared, is_proved: bool) -> Shown {
+        let (difference, threshold) = (&compared.difference, plan.stop.threshold);
+        let [target, reference] = compared.cells.map(|cell| cell.target.name.as_str());
         let sentence = words::sentence(difference, target, reference, threshold);
         let mut json = json!({
-            "work": work, "target": target, "reference": reference, "sentence": sentence, "difference": difference,
+            "work": compared.cells[0].work, "target": target, "reference": reference, "sentence": sentence,
+            "difference": difference,
         });
         let mut sentences = String::new();
-        if let Some(model) = &of_run.model {
-            let all = || cell.phases.iter().map(|phase| phase.phase.as_str()).collect();
-            let phases = if difference.phase == owners::ALL { all() } else { vec![difference.phase.as_str()] };
-            let measured = native::measured(of_run.folded, work, [target, reference], &phases);
-            let agrees = measured.is_some_and(|measured| owners::agrees(measured, difference.share, threshold));
+        if let (Some(model), Some(measured)) = (&of_run.model, compared.measured) {
             json["simulated_on"] = model.as_str().into();
             json["measured_share"] = measured.into();
-            json["agrees"] = agrees.into();
+            json["agrees"] = compared.agrees.into();
+            let said = |measured| words::agreement(difference, target, reference, (measured, model), compared.agrees);
             sentences = match measured {
-                Some(measured) => words::agreement(difference, target, reference, (measured, model), agrees) + "\n",
+                Some(measured) => said(measured) + "\n",
                 None => format!("{}: the run has not measured it.\n", difference.phase),
             };
-            if !agrees {
+            if !compared.agrees {
                 return Shown { sentences, table: String::new(), json };
             }
         }
+        sentences.push_str(&format!("{sentence}\n"));
+        if is_proved && difference.share.abs() >= threshold {
+            sentences.extend(words::proofs(difference).iter().map(|line| format!("    {line}\n")));
+        }
         let table: String =
             words::table(difference, target, reference).iter().map(|line| format!("{line}\n")).collect();
-        Shown { sentences: format!("{sentences}{sentence}\n"), table: table + "\n", json }
+        Shown { sentences, table: table + "\n", json }
     }
 }
 
 fn cell_in_json(cell: &Explained) -> Value {
-    let mut json = json!({ "target": cell.target, "work": cell.work, "phases": cell.phases });
+    let mut json = json!({ "target": cell.target.name, "work": cell.work, "phases": cell.phases });
     if let Some(Sameness { same, different, same_disk }) = cell.sameness {
         json["samples"] = json!({ "same": same, "different": different });
         json["same_disk"] = same_disk.into();

@@ -391,7 +391,17 @@ fn an_explanation_is_the_same_twice_and_names_what_was_planted() {
     let targets = "{ fs = \"btrfs\", variant = \"zstd:1\" }, { fs = \"btrfs\" }";
     let plan = PLAN.replace("hdd-7200", "none").replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", targets);
     lab.run_plan(&plan).code(0);
-    let words = ["why", "journal.jsonl", "--between", "btrfs:zstd:1,btrfs", "--phase", "write", "--format", "json"];
+    let words = [
+        "why",
+        "journal.jsonl",
+        "--between",
+        "btrfs:zstd:1,btrfs",
+        "--phase",
+        "write",
+        "--format",
+        "json",
+        "--no-proof",
+    ];
     let [first, second] = [lab.run(&words).code(0).out, lab.run(&words).code(0).out];
     assert_eq!(first, second);
     let found: serde_json::Value = serde_json::from_str(&first).expect("JSON");

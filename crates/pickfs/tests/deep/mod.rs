@@ -29,6 +29,7 @@ mod killed;
 mod mariadb;
 mod misbehaving;
 mod other_filesystems;
+mod planted_causes;
 mod planted_executor;
 mod postgresql;
 mod predict;

@@ -1,11 +1,12 @@
 //! The difference between two targets in a phase, owner by owner, in shares of the reference's time.
 
+use super::proof::{Outcome, Proof, Removal};
 use super::{Breakdown, Spent, State};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// One owner's part of a difference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
     pub state: State,
     pub owner: String,
@@ -16,7 +17,7 @@ pub struct Cause {
 }
 
 /// Why a target takes another time than the reference does: causes and rest sum to the share.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     pub phase: String,
     pub target_ns: f64,
@@ -29,6 +30,8 @@ pub struct Difference {
     pub target_rest_ns: f64,
     pub reference_rest_ns: f64,
     pub rest_share: f64,
+    /// What became of it where causes were taken away.
+    pub proofs: Vec<Proof>,
 }
 
 /// The part of a difference from which on a cause is named.
@@ -57,13 +60,37 @@ pub fn between(target: &Breakdown, reference: &Breakdown) -> Option<Difference> 
         target_rest_ns: target.rest_ns,
         reference_rest_ns: reference.rest_ns,
         rest_share: (target.rest_ns - reference.rest_ns) / whole,
+        proofs: Vec::new(),
     })
 }
 
 impl Difference {
-    /// Causes that are at least a tenth of the difference, also those that work against it; the largest first.
+    /// Causes that are at least a tenth of the difference, also those that work against it; the largest first. None that its removal
+    /// has not confirmed.
     pub fn named(&self) -> impl Iterator<Item = &Cause> {
+        self.large().filter(|cause| self.proof_of(cause).is_none_or(|proof| proof.outcome != Outcome::Refuted))
+    }
+
+    /// The same before any proof.
+    pub fn large(&self) -> impl Iterator<Item = &Cause> {
         self.causes.iter().filter(|cause| cause.share.abs() >= NAMED * self.share.abs())
+    }
+
+    /// What takes its large causes away, each once.
+    pub fn removals(&self, has_switch: impl Fn(&str) -> bool) -> Vec<Removal> {
+        let mut all = Vec::new();
+        for removal in self.large().filter_map(|cause| Removal::of(cause.state, &cause.owner, &has_switch)) {
+            if !all.contains(&removal) {
+                all.push(removal);
+            }
+        }
+        all
+    }
+
+    /// The proof that takes the least away besides the cause.
+    pub fn proof_of(&self, cause: &Cause) -> Option<&Proof> {
+        let takes = |proof: &&Proof| proof.removal.takes(cause.state, &cause.owner);
+        self.proofs.iter().filter(takes).min_by_key(|proof| proof.removal.is_of_all())
     }
 }
 

@@ -2,24 +2,29 @@
 //! and a counted clock make it exact, so what is left is an error, and is shown.
 
 mod difference;
+mod kept;
 mod profile;
+mod proof;
 mod table;
 mod waits;
 
 pub use difference::{Cause, Difference, agrees, between};
+pub use kept::{Kept, Pair};
 pub use profile::Pace;
+pub use proof::{FASTER, FREE, Outcome, Proof, Removal};
+pub use table::is_owner;
 
 use anyhow::{Context, Result};
 use pickfs_core::protocol::PhaseClock;
 use profile::{Executed, Stretch, Symbols};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name of all phases of a work as one.
 pub const ALL: &str = "all phases";
 
 /// What the processor did in some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     Busy,
@@ -28,7 +33,7 @@ pub enum State {
 }
 
 /// The time that one owner took, in nanoseconds of the simulated clock.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     pub ns: f64,
     pub instructions: u64,
@@ -161,6 +166,13 @@ impl Breakdown {
             self.functions.values_mut().for_each(divided);
         }
         self
+    }
+
+    /// One phase, or several as one; none where one of them is not there.
+    pub fn of(phases: &[Breakdown], names: &[&str]) -> Option<Breakdown> {
+        let find = |name: &&str| phases.iter().find(|phase| phase.phase == *name);
+        let found = names.iter().map(find).collect::<Option<Vec<_>>>()?;
+        Some(if let [one] = found[..] { one.clone() } else { Breakdown::sum(found) })
     }
 
     /// All phases of a work as one.

@@ -9,11 +9,11 @@ const TREE: &str = "tree and directory changes";
 const ALLOCATION: &str = "allocation of space";
 const LOG: &str = "journal, log and transactions";
 const CHECKSUMS: &str = "checksums";
-const COMPRESSION: &str = "compression";
+pub(crate) const COMPRESSION: &str = "compression";
 const ACCOUNTING: &str = "space accounting";
 const DATA: &str = "the file system's reads and writes";
 const FILE_SYSTEM: &str = "the file system, other";
-const LAYER: &str = "layers below the file system";
+pub(crate) const LAYER: &str = "layers below the file system";
 const BLOCK: &str = "block layer";
 const DRIVER: &str = "the simulated disk's driver";
 const MEMORY: &str = "memory management";
@@ -150,6 +150,11 @@ const ROWS: &[Row] = &[
         "__x86*", "paranoid*", "restore_*", "*retbleed*", "srso*", "zen_*", "fpu*", "*fpregs*", "*xsave*", "*xstate*", "save_fpregs*", "__fentry__", "*return_thunk*", "sync_regs"], ENTRY),
     ("", &["memcpy*", "__memcpy*", "memset*", "__memset*", "memmove*", "__memmove*", "memcmp*", "str*", "*_str*", "clear_page*", "copy_page*", "__memcpy_*", "*hweight*", "*find_*bit*"], MOVES),
 ];
+
+/// Whether functions have such an owner.
+pub fn is_owner(name: &str) -> bool {
+    ROWS.iter().any(|(_, _, owner)| *owner == name)
+}
 
 /// The owner of a function of the kernel's, by its name and its module.
 pub(crate) fn owner(symbol: &str, module: &str) -> &'static str {

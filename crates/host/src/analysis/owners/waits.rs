@@ -46,12 +46,26 @@ pub(crate) fn between(before: &str, after: &str) -> Result<Waits> {
     Ok(parse(after)?.into_iter().filter_map(since).collect())
 }
 
+/// Letters of operations and flags, in the order of the driver's.
+const OPERATIONS: &str = "RWFD";
+const FLAGS: &str = "FASM";
+/// What no request has ended.
+pub(crate) const TIMER: &str = "a timer";
+
+/// Kinds that have these words; none for a timer.
+pub(crate) fn kinds(words_of: &str) -> Vec<String> {
+    let flags = |set: usize| FLAGS.chars().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, flag)| flag);
+    let kind =
+        |operation: char| (0..1 << FLAGS.len()).map(move |set| [operation].into_iter().chain(flags(set)).collect());
+    OPERATIONS.chars().flat_map(kind).filter(|kind: &String| words(kind) == words_of).collect()
+}
+
 /// "metadata reads", "synchronous writes with FUA"; "a timer".
 pub(crate) fn words(kind: &str) -> String {
     let (operation, flags) = kind.split_at(kind.len().min(1));
     let has = |flag: char| flags.contains(flag);
     let noun = match operation {
-        _ if kind == "timer" => return "a timer".into(),
+        _ if kind == "timer" => return TIMER.into(),
         "R" if has('A') => "read-ahead",
         "R" => "reads",
         "W" => "writes",
@@ -93,6 +107,9 @@ mod tests {
             ("timer", "a timer"),
         ] {
             assert_eq!(words(kind), wanted, "{kind}");
+            let found = kinds(wanted);
+            assert!(found.iter().all(|kind| words(kind) == wanted), "{found:?}");
+            assert_eq!(found.contains(&kind.to_string()), kind != "timer", "{kind}");
         }
     }
 }

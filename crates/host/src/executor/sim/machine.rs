@@ -354,8 +354,14 @@ fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(
         None => disk.words(start, draw(2))?,
     };
     let serial = nth_target_disk(index as usize);
-    Ok((Region::disk(&folder.join(&serial), &serial, bytes, &words)?, words))
+    let region = Region::disk(&folder.join(&serial), &serial, bytes, &words)?;
+    let at_once = cell.target.machine.0.get(AT_ONCE).and_then(|kinds| kinds.as_array()).into_iter().flatten();
+    region.answer_at_once(&at_once.filter_map(|kind| kind.as_str()).collect::<Vec<_>>())?;
+    Ok((region, words))
 }
+
+/// Of machines that explain others alone, so no plan has it: kinds of requests that take no time.
+pub const AT_ONCE: &str = "at_once";
 
 /// In the settings of a machine.
 pub(super) const FLUSH: &str = "disk_flush";

@@ -13,7 +13,7 @@ mod region;
 mod saved;
 
 pub use explanation::Explanation;
-pub use machine::driver_sources;
+pub use machine::{AT_ONCE, driver_sources};
 pub use processor::{COMPRESSION, Calibration, Class, Processor};
 
 use super::{Executor, Machine, vm};

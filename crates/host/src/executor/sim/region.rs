@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 const MAGIC: u64 = 0x314d_4953_4643_4950;
 const READ_ONLY: u64 = 1;
 const SERIAL_AT: u64 = 32;
+const AT_ONCE_AT: u64 = 64;
 const WORDS_AT: u64 = 512;
 /// Where the disk's first sector is: behind the first page.
 const DATA: u64 = 4096;
@@ -90,6 +91,15 @@ impl Region {
         make().with_context(|| format!("cannot make {}", file.display()))
     }
 
+    /// Requests of these kinds take no time; kinds as the driver names them, such as "RM".
+    pub(crate) fn answer_at_once(&self, kinds: &[&str]) -> Result<()> {
+        let mask = kinds.iter().try_fold(0, |mask, kind| Some(mask | 1_u64 << number_of_kind(kind)?));
+        let mask = mask.with_context(|| format!("no kinds of requests: {kinds:?}"))?;
+        let open = File::options().write(true).open(&self.file);
+        let written = open.and_then(|file| file.write_all_at(&mask.to_le_bytes(), AT_ONCE_AT));
+        written.with_context(|| format!("cannot write {}", self.file.display()))
+    }
+
     /// Writes at a place of the disk.
     pub(crate) fn write_at(&self, bytes: &[u8], at: u64) -> Result<()> {
         let written = File::options().write(true).open(&self.file).and_then(|file| file.write_all_at(bytes, DATA + at));
@@ -128,6 +138,13 @@ impl Region {
         }
         Ok(format!("{:032x}", hash.digest128()))
     }
+}
+
+/// As `waits.c` numbers them.
+fn number_of_kind(kind: &str) -> Option<u32> {
+    let mut letters = kind.chars();
+    let operation = "RWFD".find(letters.next()?)? as u32;
+    letters.try_fold(operation << 4, |number, flag| Some(number | 1 << "MSAF".find(flag)?))
 }
 
 fn little_endian(words: &[u64]) -> Vec<u8> {
@@ -308,11 +325,39 @@ mod tests {
     fn the_first_page_is_laid_out_as_in_the_driver() {
         let source = include_str!("simdisk.c");
         assert!(source.contains(&format!("#define MAGIC {MAGIC:#018x}ULL")), "{MAGIC:#x}");
-        assert!(source.contains("u64 magic, flags, sectors, data;\n\tchar serial[32];\n\tu64 reserved[56];"));
-        assert_eq!((SERIAL_AT, WORDS_AT), (4 * 8, 4 * 8 + 32 + 56 * 8));
+        assert!(source.contains("u64 magic, flags, sectors, data;\n\tchar serial[32];\n"));
+        assert!(source.contains("takes no time. */\n\tu64 at_once;\n\tu64 reserved[55];\n\tu64 words[SIM_WORDS];"));
+        assert_eq!((SERIAL_AT, AT_ONCE_AT, WORDS_AT), (4 * 8, 4 * 8 + 32, 4 * 8 + 32 + 8 + 55 * 8));
         const { assert!(WORDS_AT as usize + WORDS * 8 <= PAGE) };
         assert!(source.contains(&format!("#define RECORD_MAGIC {RECORD_MAGIC:#018x}ULL")), "{RECORD_MAGIC:#x}");
         assert!(source.contains("u64 magic, bytes, used, lost, mode, command_ns, link_ps, forgets;"));
         assert!(source.contains("enum { IDLE, WITH_DATA, WITHOUT_DATA };"));
+    }
+
+    #[test]
+    fn kinds_have_the_numbers_of_the_driver() {
+        let source = include_str!("waits.c");
+        assert!(source.contains("enum { HAS_META = 1, HAS_SYNC = 2, HAS_AHEAD = 4, HAS_FUA = 8, KINDS = 64, "));
+        assert!(source.contains("operations[] = \"RWFD\";") && source.contains("operation << 4 | "));
+        for (kind, number) in [
+            ("R", Some(0)),
+            ("RM", Some(1)),
+            ("RA", Some(4)),
+            ("WFSM", Some(27)),
+            ("F", Some(32)),
+            ("D", Some(48)),
+            ("timer", None),
+            ("", None),
+        ] {
+            assert_eq!(number_of_kind(kind), number, "{kind}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let region = Region::disk(&folder.path().join("a"), "it", 1 << 20, &at_once(1 << 20)).expect("made");
+        let mask =
+            || u64::from_le_bytes(std::fs::read(&region.file).expect("read")[64..72].try_into().expect("a word"));
+        assert_eq!(mask(), 0);
+        region.answer_at_once(&["RM", "F"]).expect("written");
+        assert_eq!(mask(), 1 << 1 | 1 << 32);
+        assert!(region.answer_at_once(&["X"]).is_err());
     }
 }

@@ -30,7 +30,9 @@
 struct header {
 	u64 magic, flags, sectors, data;
 	char serial[32];
-	u64 reserved[56];
+	/* A bit for each kind of request that takes no time. */
+	u64 at_once;
+	u64 reserved[55];
 	u64 words[SIM_WORDS];
 };
 
@@ -276,12 +278,16 @@ static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_que
 	d->entries[rq->tag] = entry;
 	d->requests[rq->tag] = rq;
 	d->begun[rq->tag] = now;
-	sim_submit(d->model, rq->tag, operation, forced, blk_rq_pos(rq), blk_rq_sectors(rq), now);
-	note_landings(d);
-	rq = NULL;
-	/* Of a disk without delay it is done now; what else is done is left to the timer. */
-	if (d->header->words[SIM_KIND] == 0 && sim_done(d->model, &tag, &when))
-		rq = taken(d, tag, when);
+	if (d->header->at_once >> waits_kind(rq) & 1) {
+		rq = taken(d, rq->tag, now);
+	} else {
+		sim_submit(d->model, rq->tag, operation, forced, blk_rq_pos(rq), blk_rq_sectors(rq), now);
+		note_landings(d);
+		rq = NULL;
+		/* Of a disk without delay it is done now; what else is done is left to the timer. */
+		if (d->header->words[SIM_KIND] == 0 && sim_done(d->model, &tag, &when))
+			rq = taken(d, tag, when);
+	}
 	when = sim_next(d->model);
 	if (when != SIM_NEVER && (!hrtimer_is_queued(&d->timer) || ktime_to_ns(hrtimer_get_expires(&d->timer)) > when))
 		hrtimer_start(&d->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_HARD);

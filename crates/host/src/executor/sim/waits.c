@@ -69,7 +69,7 @@ static void timer_comes(void *unused, int vector)
 	wakes_up();
 }
 
-static int kind_of(struct request *rq)
+int waits_kind(struct request *rq)
 {
 	int operation, flags = 0;
 
@@ -100,7 +100,7 @@ static int kind_of(struct request *rq)
 
 void waits_ended(struct request *rq, u64 took)
 {
-	struct wait *wait = &waits[kind_of(rq)];
+	struct wait *wait = &waits[waits_kind(rq)];
 
 	wait->requests++;
 	wait->bytes += blk_rq_bytes(rq);

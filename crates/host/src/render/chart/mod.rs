@@ -7,6 +7,7 @@ pub(crate) mod painter;
 pub(crate) mod scale;
 pub(crate) mod series;
 pub(crate) mod shapes;
+pub(crate) mod waterfall;
 
 use crate::analysis::{Model, Panel, WorkReport};
 

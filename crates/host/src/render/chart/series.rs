@@ -32,7 +32,7 @@ fn plot() -> (Painter, f64, f64) {
     (plot, right, bottom)
 }
 
-fn labelled(scale: &Scale, most: usize, unit: Unit) -> Vec<(f64, String)> {
+pub(crate) fn labelled(scale: &Scale, most: usize, unit: Unit) -> Vec<(f64, String)> {
     let shown = |value: f64| if value == 0.0 { "0".to_string() } else { unit.show(value) };
     scale.ticks(most, unit).into_iter().map(|value| (value, shown(value))).collect()
 }

@@ -83,6 +83,7 @@ fn page(model: &Model) -> Markup {
                     (sections::to_use(model))
                     (sections::controls(&sheet))
                     (overview::overview(&sheet))
+                    (sections::why(model))
                     (sections::course(model))
                     (contents(model))
                     @for (place, (work, number)) in works(model).zip(first_panels).enumerate() {

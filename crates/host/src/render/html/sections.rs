@@ -4,7 +4,7 @@ use super::markup::{list, note, text};
 use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
-use crate::render::chart::{Sheet, panels, shapes, works};
+use crate::render::chart::{Sheet, panels, shapes, waterfall, works};
 use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
 use crate::wording::text::capital;
@@ -29,6 +29,7 @@ pub(crate) fn verdict(model: &Model) -> Markup {
                     li { (text(answer)) @if !rest.is_empty() { " " span.rest { (text(rest)) } } }
                 } }
             }
+            @for line in model.explanations() { p.rest { (text(&line)) } }
         }
     }
 }
@@ -65,6 +66,20 @@ pub(crate) fn to_use(model: &Model) -> Markup {
                     div { dt { (capital(step.when)) } dd { code { (text(&step.command)) } } }
                 } }
                 (list(None, &advice.notes))
+            }
+        }
+    }
+}
+
+/// Parts of the differences that `pickfs why` has explained.
+pub(crate) fn why(model: &Model) -> Markup {
+    let charts = waterfall::waterfalls(model);
+    html! {
+        @if let Some(first) = charts.first() {
+            section #why aria-labelledby="why-title" {
+                h2 #why-title { (headings::WHY) }
+                (note(&first.about))
+                div.charts { @for chart in &charts { (figure(chart)) } }
             }
         }
     }

@@ -363,3 +363,34 @@ fn a_pick_comes_with_what_to_paste() {
     open.works[0].verdict.kind = VerdictKind::Unresolved;
     assert!(!rendered(&open, "html").contains("id=\"use\""));
 }
+
+/// As `pickfs why` keeps it beside the journal.
+#[test]
+fn an_explanation_is_on_the_first_screen_and_in_every_report() {
+    use crate::analysis::owners::{Breakdown, Kept, Pair, Spent, State, between};
+    let breakdown = |ns: f64| {
+        let owners = [((State::Idle, "metadata reads".to_string()), Spent { ns, ..Spent::default() })].into();
+        Breakdown { phase: "all phases".into(), time_ns: ns, owners, ..Breakdown::default() }
+    };
+    let difference = between(&breakdown(158.0), &breakdown(100.0)).expect("a difference");
+    let pair = Pair { work: "tree".into(), target: "xfs".into(), reference: "ext4".into(), difference };
+    let mut model = Lab::new(&["ext4", "xfs"]).rounds(10, &[1.0, 1.5]).model();
+    for format in ["text", "full", "html", "json", "markdown"] {
+        assert!(!rendered(&model, format).contains("Why xfs"), "{format}");
+    }
+    let kept = Kept { threshold: 0.03, is_proved: true, pairs: vec![pair], ..Kept::default() };
+    model.why = Some(kept.clone());
+    let wanted = "Why xfs takes 58 % longer than ext4 (all phases): 58 % waits for metadata reads, 0 % other.";
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('\u{a0}', " ");
+    for format in ["text", "full", "html", "json", "markdown"] {
+        let shown = in_one_line(&rendered(&model, format));
+        assert!(shown.contains(wanted), "{format}: {shown}");
+    }
+    assert!(rendered(&model, "html").contains("xfs against ext4"));
+    assert!(
+        pictures(&model).iter().any(|(name, picture)| name == "why-tree-xfs-ext4.svg" && picture.contains("+58.0"))
+    );
+    model.why = Some(Kept { is_proved: false, simulated_on: Some("nvme".into()), ..kept });
+    let said = in_one_line(&rendered(&model, "text"));
+    assert!(said.contains("Simulated on nvme: Why xfs takes") && said.contains("The causes are not proved."), "{said}");
+}

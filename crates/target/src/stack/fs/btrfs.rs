@@ -20,6 +20,8 @@ pub(crate) const BTRFS: Filesystem = Filesystem {
         ..Making::by(|spec| make(&["mkfs.btrfs", "-f", "-q"], &["-K"], spec))
     },
     variants: VARIANTS,
+    // Of data; those of metadata remain (btrfs(5), MOUNT OPTIONS).
+    without: &[Without { what: "checksums", mkfs: &[], mount: &["nodatasum"] }],
     // mkfs.btrfs says the least itself, for metadata in two copies, its default. btrfs(5): 16 EiB by its format, of which the
     // VFS leaves 8 EiB to a file.
     limits: Limits { least: 109 << 20, file: Some(VFS_FILE), volume: Some(u64::MAX), ..Limits::DEFAULT },

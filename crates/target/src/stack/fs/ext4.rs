@@ -9,6 +9,10 @@ pub(crate) const EXT4: Filesystem = Filesystem {
     name: "ext4",
     about: "journalling, the default of Debian's installer",
     making: Making { options: EXT.making.options, ..Making::by(|spec| mke2fs("ext4", spec)) },
+    without: &[
+        Without { what: "checksums", mkfs: &["-O", "^metadata_csum"], mount: &[] },
+        Without { what: "journal, log and transactions", mkfs: &["-O", "^has_journal"], mount: &[] },
+    ],
     // Documentation/filesystems/ext4/blocks.rst of Linux: extents hold 2^32 blocks of a file and lie within 2^48 blocks.
     limits: Limits { file: Some(16 << 40), volume: Some(1 << 60), ..EXT.limits },
     // By the super block (ext4(5), FILE SYSTEM FEATURES). Where it was not read, a journal is assumed, as nearly always.

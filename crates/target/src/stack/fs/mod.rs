@@ -43,7 +43,7 @@ pub(crate) use mount_options::spelled;
 use mount_options::{Mounting, command, with_discard};
 use oldest_kernel::Needed::{ToRead, ToWrite};
 pub use parts::Variant;
-use parts::{Kernel, Limits, Making, ModuleSource};
+use parts::{Kernel, Limits, Making, ModuleSource, Without};
 use pickfs_core::plan::{MkfsOptions, Objection, Tunable};
 use pickfs_system::need::Need;
 use programs::{ANOTHER_LAST, DEDUP, SNAPSHOT};
@@ -91,6 +91,7 @@ pub struct Filesystem {
     /// What must be there besides root, the kernel's file system and the tools.
     pub more_needs: &'static [Need],
     pub variants: &'static [Variant],
+    pub without: &'static [Without],
     pub limits: Limits,
     pub features: Features,
     pub making: Making,
@@ -125,6 +126,7 @@ impl Filesystem {
         tools: &[],
         more_needs: &[],
         variants: &[],
+        without: &[],
         limits: Limits::DEFAULT,
         features: Features::DEFAULT,
         making: Making::by(|_| Vec::new()),

@@ -96,6 +96,15 @@ impl Variant {
     }
 }
 
+/// What a file system can do without, and how: `pickfs why` takes it away.
+#[derive(Clone, Copy)]
+pub struct Without {
+    /// As `pickfs why` names what instructions are for.
+    pub what: &'static str,
+    pub mkfs: &'static [&'static str],
+    pub mount: &'static [&'static str],
+}
+
 /// How it is made.
 #[derive(Clone, Copy)]
 pub struct Making {
