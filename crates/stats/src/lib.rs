@@ -34,6 +34,7 @@ mod signed_rank;
 mod sums;
 mod ticks;
 mod trend;
+pub mod tuning;
 
 pub use change_point::changes_at;
 pub use dip_test::{Mode, modes};

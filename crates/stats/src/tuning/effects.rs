@@ -1,0 +1,89 @@
+//! What each level of each option does to the time, and how much better than the default anything that was tried can be.
+
+use super::design::weights;
+use super::{Config, Kind, Space, Stage};
+use crate::{ALPHA, Comparisons, Estimate, Look, Schedule, paired_ratio, upper_bounds};
+use std::collections::BTreeSet;
+
+/// The effect of one level of one option.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    pub option: usize,
+    pub level: usize,
+    /// Time with it over time without it. All effects of a search hold together at 95 %.
+    pub estimate: Estimate,
+    /// Averaged over the other options, and not with all of these at their defaults.
+    pub is_crossed: bool,
+}
+
+/// Of each level with results. A level that was crossed with others has its average effect, the others theirs alone.
+pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
+    let confidence = 1.0 - ALPHA / space.levels.iter().sum::<usize>().max(1) as f64;
+    let of = |kind: Kind| stages.iter().find(|stage| stage.kind == kind);
+    let mut found: Vec<Effect> = of(Kind::Crossed).map(|stage| crossed(stage, confidence)).unwrap_or_default();
+    for alone in of(Kind::Alone).map(|stage| alone(stage, confidence)).unwrap_or_default() {
+        if !found.iter().any(|other| (other.option, other.level) == (alone.option, alone.level)) {
+            found.push(alone);
+        }
+    }
+    found.sort_by_key(|effect| (effect.option, effect.level));
+    found
+}
+
+fn alone(stage: &Stage, confidence: f64) -> Vec<Effect> {
+    let of = |at: usize| {
+        let option = stage.configs[at].iter().position(|level| *level > 0)?;
+        let estimate = paired_ratio(&stage.against_default(at), confidence)?;
+        Some(Effect { option, level: stage.configs[at][option], estimate, is_crossed: false })
+    };
+    (1..stage.configs.len()).filter_map(of).collect()
+}
+
+/// Each round has one value of each effect, so that rounds remain what is repeated. A configuration without a value in one of the
+/// rounds is left out.
+fn crossed(stage: &Stage, confidence: f64) -> Vec<Effect> {
+    let complete = stage.complete();
+    let all = stage.configs.iter().flat_map(|config| config.iter().copied().enumerate());
+    let columns: BTreeSet<(usize, usize)> = all.filter(|(_, level)| *level > 0).collect();
+    let row = |at: &usize| columns.iter().map(|(option, level)| stage.configs[*at][*option] == *level).collect();
+    let rows: Vec<Vec<bool>> = complete.iter().map(row).collect();
+    let Some(weights) = weights(&rows.iter().collect::<Vec<_>>()) else { return Vec::new() };
+    let of = |((option, level), weights): ((usize, usize), &Vec<f64>)| {
+        let in_round = |round: usize| weights.iter().zip(&complete).map(|(by, at)| by * stage.logs[*at][round]).sum();
+        let rounds: Vec<f64> = (0..stage.rounds()).map(in_round).collect();
+        Some(Effect { option, level, estimate: paired_ratio(&rounds, confidence)?, is_crossed: true })
+    };
+    columns.into_iter().zip(&weights).filter_map(of).collect()
+}
+
+/// By how much, as a share, the default can be slower than the best configuration that any stage tried, and how many those are:
+/// one bound for all of them and all looks at them, in 95 % of searches. Infinite where one has too few rounds.
+pub fn default_within(stages: &[Stage]) -> (f64, usize) {
+    let comparisons: usize = stages.iter().map(|stage| stage.configs.len() - 1).sum();
+    let mut least: Vec<(&Config, f64)> = Vec::new();
+    for stage in stages {
+        let of = Comparisons {
+            logs: &stage.logs,
+            candidates: stage.configs.len(),
+            comparisons,
+            twins: None,
+            lacking: &[],
+            tick: 0.0,
+        };
+        let rounds = stage.rounds() as u32;
+        let looks = match stage.kind {
+            Kind::Race => Schedule::EachRound.spent(&(1..=rounds).collect::<Vec<u32>>()),
+            _ => vec![Look::only(rounds)],
+        };
+        let above = upper_bounds(&of, &looks).swap_remove(0);
+        for (at, config) in stage.configs.iter().enumerate().skip(1) {
+            let has_any = stage.logs[at].iter().any(|log| log.is_finite());
+            match least.iter_mut().find(|(other, _)| *other == config) {
+                Some((_, bound)) => *bound = bound.min(above[at]),
+                None if has_any => least.push((config, above[at])),
+                None => {}
+            }
+        }
+    }
+    (least.iter().map(|(_, bound)| *bound).fold(0.0, f64::max).exp_m1(), least.len() + 1)
+}
