@@ -145,6 +145,7 @@ impl Arguments {
             format: "json".into(),
             output: Some(output.to_path_buf()),
             stacks: None,
+            no_proof: true,
             trust: false,
         }
     }
