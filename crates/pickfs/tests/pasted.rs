@@ -1,7 +1,7 @@
 //! The lines that a report says to paste, pasted: they give what was measured.
 
 use crate::common::{Loop, run, unable};
-use pickfs_core::plan::{Discard, Target, Tunable, TunableDefault, TunableValue};
+use pickfs_core::plan::{Change, Discard, Target, Tunable, TunableDefault, TunableValue};
 use pickfs_host::wording::advice::{self, Advice, DISK, FOLDER};
 use pickfs_system::sys::devices::{effective_options, mount_of};
 use pickfs_target::stack::fs::{self, Filesystem, FsSpec, Variant};
@@ -232,35 +232,75 @@ struct Turned {
 /// What mkfs prints where a version of it does not have a feature yet.
 const LACKS: &[&str] = &["unrecognized filesystem feature", "Invalid filesystem option set", "unknown option"];
 
-/// Makes, mounts and reads back; the error has what mkfs or mount said.
-fn turn(driver: &Filesystem, bench: &Bench, values: &[(&Tunable, &TunableValue)]) -> Result<Turned, String> {
-    let plain = target(driver, "", "", "");
-    let target = values.iter().fold(plain, |target, (tunable, value)| tunable.applied(&target, value));
-    let (device, folder) = (PathBuf::from(&bench.0.device), bench.0.mount_point());
-    let spec = FsSpec::new(driver, &target, &device, &folder);
-    let named = values.iter().map(|(tunable, value)| format!("{} {}", tunable.name, value.name)).collect::<Vec<_>>();
-    let named = format!("{} {}", driver.name, named.join(", "));
-    let tried = |words: &[String]| {
-        let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.success() { Ok(()) } else { Err(format!("{named}: {said}")) }
-    };
-    tried(&driver.mkfs(&spec).expect("a program"))?;
-    let options = if spec.mount.is_empty() { "defaults".to_string() } else { spec.mount.join(",") };
-    let words = ["mount", "-t", driver.name, "-o", &options, &bench.0.device, &bench.folder()];
-    tried(&words.map(String::from))?;
-    let in_place = driver.making.in_place.and_then(|in_place| in_place(&spec));
-    in_place.iter().for_each(|words| drop(run(&words.iter().map(String::as_str).collect::<Vec<_>>())));
-    let (facts, options) = (bench.facts(driver), bench.options());
-    bench.unmount();
-    let wrong = driver.mismatches(&spec, &options, &facts);
-    let is_shown = |(tunable, value): &(&Tunable, &TunableValue)| {
-        value.shown.agrees(facts.get(tunable.fact).map(String::as_str).unwrap_or_default())
-    };
-    if !wrong.is_empty() || !values.iter().all(is_shown) {
-        return Err(format!("{named} is not what was made: {wrong:?} {facts:?}"));
+type Values<'a> = [(&'a Tunable, &'a TunableValue)];
+
+fn tried(words: &[String]) -> Result<(), String> {
+    let output = Command::new(&words[0]).args(&words[1..]).output().unwrap();
+    let said = || format!("{}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() { Ok(()) } else { Err(said()) }
+}
+
+impl Bench {
+    fn make(&self, driver: &Filesystem, values: &Values) -> Result<(), String> {
+        self.with_spec(driver, values, |spec| tried(&driver.mkfs(spec).expect("a program")))
     }
-    Ok(Turned { made: made_so(&facts), options, attributes: facts.get("root attributes").cloned() })
+
+    fn mount(&self, driver: &Filesystem, values: &Values) -> Result<(), String> {
+        self.with_spec(driver, values, |spec| {
+            let options = if spec.mount.is_empty() { "defaults".to_string() } else { spec.mount.join(",") };
+            tried(&["mount", "-t", driver.name, "-o", &options, &self.0.device, &self.folder()].map(String::from))?;
+            let in_place = driver.making.in_place.and_then(|in_place| in_place(spec));
+            in_place.map_or(Ok(()), |words| tried(&words))
+        })
+    }
+
+    /// Unmounts it too; the error has what is not as the values say.
+    fn read_back(&self, driver: &Filesystem, values: &Values) -> Result<Turned, String> {
+        let (facts, options) = (self.facts(driver), self.options());
+        self.unmount();
+        let wrong = self.with_spec(driver, values, |spec| driver.mismatches(spec, &options, &facts));
+        let is_shown = |(tunable, value): &(&Tunable, &TunableValue)| {
+            value.shown.agrees(facts.get(tunable.fact).map(String::as_str).unwrap_or_default())
+        };
+        if !wrong.is_empty() || !values.iter().all(is_shown) {
+            return Err(format!("not what was asked: {wrong:?} {facts:?}"));
+        }
+        Ok(Turned { made: made_so(&facts), options, attributes: facts.get("root attributes").cloned() })
+    }
+
+    fn with_spec<T>(&self, driver: &Filesystem, values: &Values, act: impl Fn(&FsSpec) -> T) -> T {
+        let plain = target(driver, "", "", "");
+        let target = values.iter().fold(plain, |target, (tunable, value)| tunable.applied(&target, value));
+        let (device, folder) = (PathBuf::from(&self.0.device), self.0.mount_point());
+        act(&FsSpec::new(driver, &target, &device, &folder))
+    }
+}
+
+/// Made, mounted and read back with the values.
+fn turn(driver: &Filesystem, bench: &Bench, values: &Values) -> Result<Turned, String> {
+    let named = values.iter().map(|(tunable, value)| format!("{} {}", tunable.name, value.name)).collect::<Vec<_>>();
+    let made = bench.make(driver, values).and_then(|()| bench.mount(driver, values));
+    let turned = made.and_then(|()| bench.read_back(driver, values));
+    turned.map_err(|said| format!("{} {}: {said}", driver.name, named.join(", ")))
+}
+
+/// One that is there without the value gets it by the line for that.
+fn change(driver: &Filesystem, bench: &Bench, tunable: &Tunable, value: &TunableValue) -> Result<(), String> {
+    let Some(line) = tunable.line(value).filter(|_| !matches!(tunable.change, Change::NewFiles(_))) else {
+        return Ok(());
+    };
+    let line = line.replace("DEVICE", &bench.0.device).replace("FOLDER", &bench.folder());
+    let paste = || {
+        let words = |command: &str| command.split_whitespace().map(String::from).collect::<Vec<_>>();
+        line.split(';').try_for_each(|command| tried(&words(command)))
+    };
+    bench.make(driver, &[])?;
+    let pasted = match tunable.change {
+        Change::Unmounted(_) => paste().and_then(|()| bench.mount(driver, &[])),
+        _ => bench.mount(driver, &[]).and_then(|()| paste().inspect_err(|_| bench.unmount())),
+    };
+    let read = pasted.and_then(|()| bench.read_back(driver, &[(tunable, value)]));
+    read.map(drop).map_err(|said| format!("{} {} {} of an existing one: {said}", driver.name, tunable.name, value.name))
 }
 
 /// Drivers that can be made here and have something to turn, with a device for each.
@@ -310,6 +350,9 @@ fn every_value_of_a_tunable_is_made_mounted_and_read_back() {
                     Ok(found) => found,
                 };
                 turned += 1;
+                if tunable.default != TunableDefault::Is(value.name) {
+                    wrong.extend(change(driver, &bench, tunable, value).err());
+                }
                 let is_seen = !UNSEEN.contains(&(driver.name, tunable.name));
                 match tunable.default {
                     TunableDefault::Is(default)

@@ -86,7 +86,8 @@ pub enum TunableDefault {
     Depends(&'static str),
 }
 
-/// How a file system that is there gets another value. In lines, `{}` stands for the words of the value.
+/// How a file system that is there gets another value. In lines, `{}` stands for the words of the value, and `{value}` for its
+/// name; a line with neither switches on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Remount,
@@ -168,15 +169,18 @@ impl Shown {
     }
 }
 
+const REMOUNT: &str = "mount -o remount,{} FOLDER";
+
 impl Change {
-    /// For tables; `{}` is left to the value.
+    /// For tables, with OPTION for what the value says.
     pub fn words(self) -> String {
+        let named = |line: &str| line.replace("{}", "OPTION").replace("{value}", "VALUE");
         match self {
-            Change::Remount => "mount -o remount,{} FOLDER".into(),
+            Change::Remount => named(REMOUNT),
             Change::MountAgain => "unmount it, and mount it with the option".into(),
-            Change::Unmounted(line) => format!("{line}, unmounted"),
-            Change::Mounted(line) => line.into(),
-            Change::NewFiles(line) => format!("{line}, for what is written then"),
+            Change::Unmounted(line) => format!("{}, unmounted", named(line)),
+            Change::Mounted(line) => named(line),
+            Change::NewFiles(line) => format!("{}, for what is written then", named(line)),
             Change::Write => "at any time".into(),
             Change::OnlyNew => "only a new one has it".into(),
         }
@@ -188,12 +192,14 @@ impl Tunable {
     /// `None` where there is no such line, or nothing to write.
     pub fn line(&self, value: &TunableValue) -> Option<String> {
         let line = match self.change {
-            Change::Remount => "mount -o remount,{} FOLDER",
+            Change::Remount => REMOUNT,
             Change::Unmounted(line) | Change::Mounted(line) | Change::NewFiles(line) => line,
             Change::MountAgain | Change::Write | Change::OnlyNew => return None,
         };
         let between = if self.kind == TunableKind::Mount { "," } else { " " };
-        (!value.words.is_empty()).then(|| line.replace("{}", &value.words.join(between)))
+        let fits = line.contains('{') || value.name == "on";
+        let filled = || line.replace("{}", &value.words.join(between)).replace("{value}", value.name);
+        (fits && !value.words.is_empty()).then(filled)
     }
 
     /// Where a cell reads it back.
@@ -320,6 +326,11 @@ mod tests {
         let tuned = line(TunableKind::MkfsList, Change::Unmounted("tune2fs {} DEVICE"), &LIST);
         assert_eq!(tuned.as_deref(), Some("tune2fs -O ^has_journal DEVICE"));
         assert_eq!(line(TunableKind::Mkfs, Change::OnlyNew, &LIST), None);
+        let on = TunableValue::new("on", &["-O", "bgt"]);
+        let converted = |value| line(TunableKind::Mkfs, Change::Unmounted("btrfstune --to DEVICE"), value);
+        assert_eq!((converted(&on).as_deref(), converted(&LIST)), (Some("btrfstune --to DEVICE"), None));
+        let balanced = line(TunableKind::Mkfs, Change::Mounted("balance {value} FOLDER"), &on);
+        assert_eq!(balanced.as_deref(), Some("balance on FOLDER"));
         assert_eq!(line(TunableKind::Mount, Change::Remount, &TunableValue::new("off", &[])), None);
     }
 

@@ -293,6 +293,7 @@ mod tests {
     fn heading(what: Listing) -> &'static str {
         match what {
             Listing::Fs => "File systems",
+            Listing::Options => "Options and settings that people turn",
             Listing::Features => "Features, for `require`",
             Listing::Backings => "Backings: where the bytes live",
             Listing::Layers => "Layers below a file system",

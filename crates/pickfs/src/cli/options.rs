@@ -88,7 +88,7 @@ impl Display for Owner {
             for cost in costs(tunable) {
                 writeln!(out, "          costs with {cost}")?;
             }
-            let existing = tunable.change.words().replace("{}", "OPTION");
+            let existing = tunable.change.words();
             let since = if tunable.since.is_empty() { String::new() } else { format!("; {}", tunable.since) };
             writeln!(out, "          existing: {existing}{since} [{}]", tunable.source)?;
         }
@@ -126,7 +126,7 @@ mod tests {
             words => format!("`{}`", words.join(" ")),
         };
         let values: Vec<String> = tunable.values.iter().map(value).collect();
-        let existing = tunable.change.words().replace("{}", "OPTION");
+        let existing = tunable.change.words();
         let since: Vec<&str> = [tunable.since, tunable.source].into_iter().filter(|text| !text.is_empty()).collect();
         let (name, about, kind) = (tunable.name, tunable.about, tunable.kind.word());
         let cells = [

@@ -41,7 +41,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
             value("dup", &["-d", "dup"]).weakens(Space, "two copies of all data"),
         ],
         default: Is("single"),
-        change: Mounted("btrfs balance start -dconvert=PROFILE FOLDER"),
+        change: Mounted("btrfs balance start -f -dconvert={value} FOLDER"),
         fact: "btrfs profiles",
         ..OF_MKFS
     },
@@ -66,7 +66,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
             value("dup", &["-m", "dup"]),
         ],
         default: Is("dup"),
-        change: Mounted("btrfs balance start -mconvert=PROFILE FOLDER"),
+        change: Mounted("btrfs balance start -f -mconvert={value} FOLDER"),
         since: "dup is the default for every disk since btrfs-progs 5.15",
         fact: "btrfs profiles",
         ..OF_MKFS

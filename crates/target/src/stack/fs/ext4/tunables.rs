@@ -233,6 +233,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         about: "blocks are chosen when data are written out, and not before",
         values: &[value("off", &["nodelalloc"]), value("on", &["delalloc"])],
         default: Is("on"),
+        change: MountAgain,
         ..OF_MOUNT
     },
     Tunable {
