@@ -77,7 +77,27 @@ fn a_simulated_cell_is_the_same_twice_and_its_time_is_explained() {
     let (sentence, first) = (whole["sentence"].as_str().expect("a sentence"), &whole["difference"]["causes"][0]);
     assert!(number(&whole["difference"]["share"]) > 0.03 && first["state"] == "idle", "{whole}");
     assert!(sentence.starts_with("Why ext4 takes ") && sentence.contains("% waits for "), "{sentence}");
-    let stacks = std::fs::read_to_string(lab.path("why.folded")).expect("stacks");
-    assert!(stacks.lines().any(|line| line.starts_with("ext4;page cache and VFS;filemap_read ")), "{stacks}");
+    assert_stacks_are_read(&std::fs::read_to_string(lab.path("why.folded")).expect("stacks"));
+    assert_explanation_is_kept(&lab);
     lab.assert_nothing_left();
+}
+
+/// As flamegraph.pl and speedscope read a line: frames between semicolons, then a blank and a count.
+fn assert_stacks_are_read(stacks: &str) {
+    assert!(stacks.lines().any(|line| line.starts_with("ext4;page cache and VFS;filemap_read ")), "{stacks}");
+    for line in stacks.lines() {
+        let (frames, count) = line.rsplit_once(' ').expect("a count");
+        assert!(count.parse::<u64>().is_ok_and(|count| count > 0), "{line}");
+        assert!(frames.split(';').count() == 3 && frames.split(';').all(|frame| !frame.is_empty()), "{line}");
+    }
+}
+
+/// Beside the journal, so that the report has it; that of another run is none.
+fn assert_explanation_is_kept(lab: &Lab) {
+    let report = || lab.run(&["report", "journal.jsonl", "--format", "markdown"]).code(0).out;
+    let words: String = report().replace('\\', "");
+    assert!(words.contains("Why ext4 takes ") && words.contains("The causes are not proved."), "{words}");
+    let kept = std::fs::read_to_string(lab.path("journal.why.json")).expect("it was kept");
+    std::fs::write(lab.path("journal.why.json"), kept.replacen("\"run\":\"", "\"run\":\"x", 1)).expect("changed");
+    assert!(!report().contains("Why ext4"), "the explanation is of another run");
 }
