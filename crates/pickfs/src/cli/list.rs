@@ -8,7 +8,7 @@ use pickfs_host::{executor, import};
 use pickfs_system::need::{self, Need};
 use pickfs_system::units::show_bytes;
 use pickfs_target::stack::fs::feature::FEATURES;
-use pickfs_target::stack::{backing, fs, layer};
+use pickfs_target::stack::{above, backing, fs, layer};
 use pickfs_target::{probe, workload};
 use pickfs_trace::shipped;
 use pickfs_trees::profile::builtin::{self, Builtin};
@@ -33,6 +33,7 @@ enum What {
     Features,
     Backings,
     Layers,
+    Above,
     Workloads,
     Profiles,
     Probes,
@@ -125,6 +126,7 @@ fn entries(what: What) -> Vec<Value> {
         What::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
         What::Backings => backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
         What::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
+        What::Above => above::ALL.iter().map(|one| entry(one.name, one.about, &[], one.needs)).collect(),
         What::Workloads => workload::for_users().map(workload).collect(),
         What::Profiles => builtin::ALL.iter().map(|one| plain(one.name, &one.profile().about)).collect(),
         What::Probes => probe::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
@@ -169,6 +171,7 @@ fn list(what: What, named: &dyn Fn(&str) -> bool) -> usize {
         What::Layers => {
             each(layer::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
         }
+        What::Above => each(above::ALL.iter(), |one| named(one.name), |one| layer_above(one)),
         What::Workloads => each(workload::for_users(), |one| named(one.name()), one_workload),
         What::Profiles => each(builtin::ALL.iter(), |one| named(one.name), profile),
         What::Probes => each(probe::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
@@ -190,6 +193,14 @@ fn plugin(name: &str, about: &str, of_it: &[Setting], needs: &[Need]) {
     row(name, about);
     settings(of_it);
     wanting(needs);
+}
+
+fn layer_above(layer: &above::Above) {
+    row(layer.name, layer.about);
+    for promise in layer.weakens {
+        println!("      {promise}");
+    }
+    wanting(layer.needs);
 }
 
 fn filesystem(fs: &fs::Filesystem) {

@@ -3,8 +3,10 @@
 
 use crate::common::{Lab, not_run, unable, writeback_knobs};
 use pickfs_core::journal::Record;
+use pickfs_system::need;
 use pickfs_system::process::marked_processes;
 use pickfs_system::sys::process::{Signal, kill};
+use pickfs_target::stack::above;
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
@@ -15,13 +17,12 @@ fn moments() -> usize {
     if std::env::var_os("PICKFS_FULL").is_some() { 50 } else { 18 }
 }
 
-const PLAN: &str = r#"
-duplicate = false
-backing = { memory = "120MiB" }
-[[target]]
-fs = "ext4"
-[[target]]
-fs = "btrfs"
+/// Targets with what serves them, and what goes with every one of them.
+const FILESYSTEMS: &str = "[[target]]\nfs = \"ext4\"\n[[target]]\nfs = \"btrfs\"\n";
+const ABOVE: &str = "[[target]]\nfs = \"ext4\"\nabove = [\"bindfs\", \"gocryptfs\"]\n\
+                     [[target]]\nfs = \"btrfs\"\nabove = [\"sshfs\"]\n";
+
+const REST: &str = r#"
 [[work]]
 workload = "meta.ok"
 [stop]
@@ -34,11 +35,16 @@ fn start(lab: &Lab) -> Child {
     command.spawn().unwrap()
 }
 
+/// Two targets.
+fn plan(targets: &str) -> String {
+    format!("duplicate = false\nbacking = {{ memory = \"120MiB\" }}\n{targets}{REST}")
+}
+
 /// How long an undisturbed run takes, so that the moments lie all over it.
-fn usual_time() -> Duration {
+fn usual_time(plan: &str) -> Duration {
     let lab = Lab::new();
     let begun = Instant::now();
-    lab.run_plan(PLAN).code(0);
+    lab.run_plan(plan).code(0);
     begun.elapsed()
 }
 
@@ -74,11 +80,24 @@ fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
 
 #[test]
 fn nothing_is_left_and_every_cell_counts_once() {
-    if not_run(unable(&["ext4", "btrfs"])) {
-        return;
+    if !not_run(unable(&["ext4", "btrfs"])) {
+        kill_runs(&plan(FILESYSTEMS));
     }
+}
+
+/// Servers of layers above, and their mounts.
+#[test]
+fn nothing_is_left_of_layers_above() {
+    let lacks = |name: &str| need::missing(above::find(name).unwrap().needs).first().map(ToString::to_string);
+    let lacking = ["bindfs", "gocryptfs", "sshfs"].into_iter().find_map(lacks);
+    if !not_run(unable(&["ext4", "btrfs"]).or(lacking)) {
+        kill_runs(&plan(ABOVE));
+    }
+}
+
+fn kill_runs(plan: &str) {
     let knobs = writeback_knobs();
-    let usual = usual_time();
+    let usual = usual_time(plan);
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(50);
     let mut cut_off = 0;
     for number in 0..moments() {
@@ -86,7 +105,7 @@ fn nothing_is_left_and_every_cell_counts_once() {
         let victim = [Victim::Host, Victim::Agent, Victim::Both][number % 3];
         let context = format!("moment {number}: {moment:?}, {victim:?}");
         let lab = Lab::new();
-        std::fs::write(lab.path("plan.toml"), PLAN).unwrap();
+        std::fs::write(lab.path("plan.toml"), plan).unwrap();
         kill_at(&lab, moment, victim);
         let cleaned = lab.run(&["clean"]);
         assert_eq!(cleaned.code, Some(0), "{context}: {}{}", cleaned.out, cleaned.err);

@@ -5,16 +5,16 @@
 //!
 //! Must not know: `agent`, `probe`, `stage`, `workload`.
 
+pub mod above;
 pub mod backing;
 pub mod fs;
 pub mod layer;
-pub mod overlay;
 pub mod recipe;
 pub mod safety;
 pub(crate) mod take_down;
 pub mod zones;
 
-pub use overlay::Overlay;
+pub use above::AboveMount;
 use pickfs_core::journal::Undo;
 pub(crate) use pickfs_system::process::{Argv, argv};
 use pickfs_system::units::show_bytes;
@@ -182,9 +182,9 @@ impl Place {
         self.mounts.join("target")
     }
 
-    /// Where overlayfs shows the file system under test to the work.
-    pub fn overlay(&self) -> PathBuf {
-        self.mounts.join("overlay")
+    /// Where a layer above the file system under test shows it, by its number from below.
+    pub(crate) fn above(&self, number: usize) -> PathBuf {
+        self.mounts.join(if number == 0 { "above".into() } else { format!("above{number}") })
     }
 
     /// In a guest, where the disk is mounted that a tree is brought from.
