@@ -6,10 +6,10 @@
 # What the default comparison needs, and what the tests need beside it.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
-TEST_PACKAGES = btrfs-compsize chromium erofs-utils f2fs-tools fio fonts-dejavu-core git librsvg2-bin openssh-client openssh-server \
+TEST_PACKAGES = bindfs btrfs-compsize chromium erofs-utils f2fs-tools fio fonts-dejavu-core git gocryptfs librsvg2-bin openssh-client openssh-server \
   procps strace xz-utils zstd $(NODE_PACKAGES) $(VM_PACKAGES)
-DEEP_PACKAGES = bc binutils bison bonnie++ curl duperemove flex fsmark libreoffice-calc-nogui make mariadb-server nanoc nilfs-tools ntfs-3g \
-  pacman-package-manager postgresql python3 python3-jsonschema python3-pandas redis-server redis-tools rocksdb-tools slurm-client slurmctld slurmd sqlite3 sysbench zfs-fuse
+DEEP_PACKAGES = bc binutils bison bonnie++ curl duperemove encfs flex fsmark libreoffice-calc-nogui make mariadb-server mergerfs nanoc nilfs-tools ntfs-3g \
+  pacman-package-manager postgresql python3 python3-jsonschema python3-pandas redis-server redis-tools rocksdb-tools slurm-client slurmctld slurmd sqlite3 sshfs sysbench zfs-fuse
 # Node.js from elsewhere has its own npm, which Debian's would not stand beside.
 NODE_PACKAGES = $(shell command -v npm >/dev/null 2>&1 || echo nodejs npm)
 KERNEL_PACKAGES = linux-source

@@ -1,6 +1,7 @@
 //! End-to-end tests, with the real binary, in one program: what `make test` runs is here, what `make test-deep` runs is in
 //! `deep`, and what takes hours is ignored in both (`make test-all`).
 
+mod above;
 mod architecture;
 mod audit;
 mod backings;
@@ -22,7 +23,6 @@ mod machines;
 mod made;
 mod metrics;
 mod old_journals;
-mod overlay;
 mod page;
 mod pasted;
 mod progress;

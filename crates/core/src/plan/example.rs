@@ -1,6 +1,7 @@
 //! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
 
 use super::complaint::Voice;
+use super::target::OVERLAYFS;
 use super::{
     Catalogue, Complaint, Entry, FilesystemEntry, Judged, MkfsOptions, Objection, Plan, Setting, SettingKind, Settings,
     from_toml, render,
@@ -45,7 +46,6 @@ pub(super) fn catalogue() -> Catalogue {
         mkfs_options: MkfsOptions { folders: if name == "ext4" { &["-d"] } else { &[] }, programs: &[] },
         mount_options: if name == "xfs" { &["noatime", "relatime", "uquota"] } else { &[] },
         tunables: &[],
-        no_upper: (name == "xfs").then_some("xfs is read-only in this test"),
         devices,
     };
     let entry = |name, settings, main_setting| Entry {
@@ -83,8 +83,9 @@ pub(super) fn catalogue() -> Catalogue {
         unfit: None,
         executor: None,
         layers: vec![entry("luks", &[], ""), Entry { above: array, ..entry("md", MD, "level") }],
+        above: vec![entry("gocryptfs", &[], ""), entry(OVERLAYFS, &[], "")],
+        cannot_lie: Some(|layer, on| (layer == OVERLAYFS && on == "xfs").then_some("xfs is read-only in this test")),
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],
-        tunables: Vec::new(),
     }
 }
 

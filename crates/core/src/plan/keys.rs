@@ -133,7 +133,9 @@ keys! {
         mkfs: Is(Texts), "[\"-m\", \"0\"]", "options for its mkfs and their values; no path, no device";
         mount: Is(Texts), "[\"noatime\"]", "mount options; properties, on ZFS";
         nodatacow: Is(Flag), "true", "files are written in place (`chattr +C`), where the file system can";
-        overlay: Is(Flag) = "false", "true", "the work sees it through overlayfs, as a container does";
+        overlay: Is(Flag) = "false", "true", "the work sees it through overlayfs, as a container does: `above = [\"overlayfs\"]`";
+        above: Own(Shape::List), "[\"gocryptfs\"]",
+            "what lies between it and the work, the lowest first: `pickfs list above`";
         scheduler: Is(Text), "\"mq-deadline\"", "I/O scheduler of the device: none, mq-deadline, kyber or bfq";
         age: Is(Text), "\"churn 5x\"", "makes it old before the work: `churn Nx` or `git N`";
         fill: Is(Text), "\"80%\"", "share of it that is filled before the work";

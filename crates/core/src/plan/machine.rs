@@ -3,7 +3,7 @@
 use super::complaint::Place;
 use super::table::{Field, Reader, Table, choose, choose_key};
 use super::value::settings;
-use super::{Chosen, Plan, Settings, Turn};
+use super::{Chosen, Entry, Plan, Settings, Turn};
 
 /// The executor of a plan that names none.
 pub(super) const LOCAL: &str = "local";
@@ -54,15 +54,15 @@ pub(super) fn layers(table: &Table, devices: Option<usize>, reader: &Reader) -> 
     let (mut chosen, mut devices) = (Vec::new(), devices);
     for element in field.elements().unwrap_or_default() {
         let before = reader.complaints.len();
-        let found = layer(&element, reader);
+        let found = layer(&element, LAYERS, &reader.catalogue.layers, reader);
         devices = devices.filter(|_| reader.complaints.len() == before);
-        devices = found.as_ref().zip(devices).and_then(|(layer, there)| above(layer, there, &element, reader));
+        devices = found.as_ref().zip(devices).and_then(|(layer, there)| devices_above(layer, there, &element, reader));
         chosen.extend(found);
     }
     (chosen, devices)
 }
 
-fn above(layer: &Chosen, there: usize, element: &Field, reader: &Reader) -> Option<usize> {
+fn devices_above(layer: &Chosen, there: usize, element: &Field, reader: &Reader) -> Option<usize> {
     let catalogue = reader.catalogue;
     let entry = catalogue.layers.iter().find(|entry| entry.name == layer.name)?;
     let remedy =
@@ -71,11 +71,18 @@ fn above(layer: &Chosen, there: usize, element: &Field, reader: &Reader) -> Opti
     counted.map_err(|why| reader.complaints.add(&element.place, why, remedy)).ok()
 }
 
-fn layer(element: &Field, reader: &Reader) -> Option<Chosen> {
-    let listing = ("layer", "pickfs list layers");
-    let catalogue = reader.catalogue;
+/// `above = ["gocryptfs"]`, the lowest first.
+pub(super) fn above(table: &Table, reader: &Reader) -> Vec<Chosen> {
+    let elements = table.field("above").and_then(|field| field.elements()).unwrap_or_default();
+    elements.iter().filter_map(|element| layer(element, ABOVE, &reader.catalogue.above, reader)).collect()
+}
+
+const LAYERS: (&str, &str) = ("layer", "pickfs list layers");
+const ABOVE: (&str, &str) = ("layer above", "pickfs list above");
+
+fn layer(element: &Field, listing: (&str, &str), entries: &[Entry], reader: &Reader) -> Option<Chosen> {
     if element.value.is_str() {
-        let entry = choose(element, listing, &catalogue.layers, |entry| entry.name)?;
+        let entry = choose(element, listing, entries, |entry| entry.name)?;
         return Some(Chosen { name: entry.name.into(), settings: settings(entry, &[], &[], &element.place, reader) });
     }
     let example = "write a name, or one name with its settings, such as `{ md = { level = \"raid1\" } }`";
@@ -85,7 +92,7 @@ fn layer(element: &Field, reader: &Reader) -> Option<Chosen> {
         .map(|entries| Table::new("a layer", element.place.clone(), entries, element.complaints));
     let fields: Vec<Field> = table.iter().flat_map(Table::fields).collect();
     let [value] = &fields[..] else { return element.refuse("is not one layer", example) };
-    let entry = choose_key(value, listing, &catalogue.layers, |entry| entry.name)?;
+    let entry = choose_key(value, listing, entries, |entry| entry.name)?;
     let inner = value.table(entry.name)?;
     let given: Vec<Field> = inner.fields().collect();
     Some(Chosen { name: entry.name.into(), settings: settings(entry, &given, &[], &value.place, reader) })

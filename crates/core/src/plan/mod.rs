@@ -162,9 +162,12 @@ pub struct Target {
     /// false, so that other targets keep their ids.
     #[serde(skip_serializing_if = "is_false")]
     pub nodatacow: bool,
-    /// The work sees the file system through overlayfs. Not written where it is false, as `nodatacow`.
+    /// Another word for overlayfs as the lowest layer above. Not written where it is false, as `nodatacow`.
     #[serde(skip_serializing_if = "is_false")]
     pub overlay: bool,
+    /// What lies between the file system and the work, the lowest first. Not written where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<Chosen>,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
     /// Settings of that device's queue, each as the text that its file gets. Not written where there are none.
@@ -410,6 +413,9 @@ pub struct Catalogue {
     pub filesystems: Vec<FilesystemEntry>,
     pub backings: Vec<Entry>,
     pub layers: Vec<Entry>,
+    pub above: Vec<Entry>,
+    /// Why a layer above cannot lie on a file system or on another layer above, both by name.
+    pub cannot_lie: Option<fn(&str, &str) -> Option<&'static str>>,
     pub workloads: Vec<Entry>,
     /// With what a target can tell each of its machine.
     pub executors: Vec<Entry>,
@@ -434,8 +440,6 @@ pub struct FilesystemEntry {
     pub minimum_size: u64,
     /// Copy on write can be switched off for data.
     pub takes_nodatacow: bool,
-    /// Why overlayfs cannot put what is written on it.
-    pub no_upper: Option<&'static str>,
     pub mkfs_options: MkfsOptions,
     /// Names of the mount options that are documented; empty where they are not known here.
     pub mount_options: &'static [&'static str],

@@ -12,6 +12,9 @@ use super::words::{wrong_for_mkfs, wrong_for_mount};
 use super::{Chosen, Entry, FilesystemEntry, Settings, Target};
 use pickfs_system::units::show_bytes;
 
+/// What the key `overlay` stands for.
+pub(super) const OVERLAYFS: &str = "overlayfs";
+
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]
 pub(super) struct Placed {
@@ -162,6 +165,8 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Place
     let driver = filesystem(table, reader);
     check_fit(table, backing, driver);
     let mut target = described(table, driver);
+    target.above = machine::above(table, reader);
+    check_above(table, &target, reader);
     target.backing = backing.map(|backing| backing.chosen.clone()).unwrap_or_default();
     let below = backing.map(|backing| disks(&backing.chosen.settings) as usize);
     let (layers, devices) = machine::layers(table, below, reader);
@@ -185,7 +190,7 @@ fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
         check_variant(&field, driver);
     }
     let nodatacow = table.field("nodatacow").is_some_and(|field| nodatacow(&field, driver));
-    let overlay = table.field("overlay").is_some_and(|field| overlay(&field, driver));
+    let overlay = table.field("overlay").and_then(|field| field.flag()).unwrap_or_default();
     let scheduler = table.field("scheduler");
     let scheduler = scheduler.and_then(|field| queue::scheduler(field.text()?, &field).map(String::from));
     let mkfs = table.field("mkfs").map(|field| options(&field, driver)).unwrap_or_default();
@@ -232,17 +237,19 @@ fn nodatacow(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
     asked
 }
 
-fn overlay(field: &Field, driver: Option<&FilesystemEntry>) -> bool {
-    let asked = field.flag().unwrap_or_default();
-    if let Some((driver, why)) = driver.filter(|_| asked).and_then(|driver| Some((driver, driver.no_upper?))) {
-        let message = format!("overlayfs cannot put what is written on {}: {why}", driver.name);
-        field.complaints.add(
-            &field.key_place,
-            message,
-            "leave `overlay` out, or give it to a target with ext4, xfs or btrfs",
-        );
+/// Each layer above must go with what lies below it.
+fn check_above(table: &Table, target: &Target, reader: &Reader) {
+    let (Some(fs), Some(cannot)) = (&target.fs, reader.catalogue.cannot_lie) else { return };
+    let layers = target.layers_above();
+    let below = std::iter::once(fs).chain(layers.iter().map(|chosen| &chosen.name));
+    let place = ["above", "overlay"].iter().find_map(|key| table.field(key)).map(|field| field.key_place);
+    for (on, layer) in below.zip(&layers) {
+        if let Some(why) = cannot(&layer.name, on) {
+            let message = format!("{} cannot lie on {on}: {why}", layer.name);
+            let remedy = "leave it out, or give it to a target with ext4, xfs or btrfs";
+            reader.complaints.add(&place.clone().unwrap_or_default(), message, remedy);
+        }
     }
-    asked
 }
 
 /// Options of mount or mkfs, one an element.
@@ -330,9 +337,10 @@ fn check_fit(table: &Table, backing: Option<&Backing>, driver: Option<&Filesyste
 }
 
 fn refuse_making(table: &Table, backing: &Backing) {
-    for field in ["fs", "variant", "mkfs", "mount", "nodatacow", "overlay", "age", "fill", "layers", "queue", "sysctl"]
-        .iter()
-        .filter_map(|key| table.field(key))
+    for field in
+        ["fs", "variant", "mkfs", "mount", "nodatacow", "overlay", "above", "age", "fill", "layers", "queue", "sysctl"]
+            .iter()
+            .filter_map(|key| table.field(key))
     {
         let name = backing.entry.name;
         let message = format!("{} cannot be chosen on `{name}`, which brings its own file system", field.shown());
@@ -383,9 +391,22 @@ impl Target {
         let made = self.variant.iter().chain(&self.mkfs).chain(&self.mount).cloned();
         let in_place = self.nodatacow.then(|| "nodatacow".to_string());
         let overlay = self.overlay.then(|| "overlay".to_string());
+        let above = self.above.iter().map(|layer| format!("+ {}", layer_words(layer)));
         let layers = self.layers.iter().map(|layer| format!("on {}", layer_words(layer)));
         let queue = self.scheduler.iter().cloned().chain(queue::words(&self.queue)).chain(queue::words(&self.sysctl));
-        made.chain(in_place).chain(overlay).chain(layers).chain(queue).chain(age::words(self.age, self.fill)).collect()
+        made.chain(in_place)
+            .chain(overlay)
+            .chain(above)
+            .chain(layers)
+            .chain(queue)
+            .chain(age::words(self.age, self.fill))
+            .collect()
+    }
+
+    /// What lies between the file system and the work, the lowest first.
+    pub fn layers_above(&self) -> Vec<Chosen> {
+        let overlay = self.overlay.then(|| Chosen { name: OVERLAYFS.into(), ..Chosen::default() });
+        overlay.into_iter().chain(self.above.iter().cloned()).collect()
     }
 
     /// All that can differ between targets of one file system, a word or a few each.

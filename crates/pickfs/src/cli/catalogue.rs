@@ -5,7 +5,7 @@ use pickfs_core::protocol::Check;
 use pickfs_host::executor;
 use pickfs_target::agent;
 use pickfs_target::stack::fs::feature::FEATURES;
-use pickfs_target::stack::{backing, fs, layer, tunables, zones};
+use pickfs_target::stack::{above, backing, fs, layer, tunables, zones};
 use pickfs_target::workload;
 
 pub fn catalogue() -> Catalogue {
@@ -14,6 +14,8 @@ pub fn catalogue() -> Catalogue {
         backings: backing::ALL.iter().map(|backing| backing_entry(backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
         layers: layer::ALL.iter().map(|layer| layer_entry(layer)).collect(),
+        above: above::ALL.iter().map(|layer| named(layer.name, &[])).collect(),
+        cannot_lie: Some(above::objection),
         executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
         simulators: executor::ALL.iter().filter(|e| e.simulates()).map(|executor| executor.name()).collect(),
         unfit: Some(|name, target| zones::objection(target, executor::find(executor::ALL, name)?.host_managed(target))),
@@ -30,7 +32,6 @@ fn filesystem(fs: &fs::Filesystem) -> FilesystemEntry {
         variants,
         minimum_size: fs.limits.least,
         takes_nodatacow: fs.making.in_place.is_some(),
-        no_upper: fs.features.no_upper,
         mkfs_options: fs.making.options,
         mount_options: fs.mounting.options,
         tunables: fs.tunables,

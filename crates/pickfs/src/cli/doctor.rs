@@ -7,7 +7,7 @@ use pickfs_host::run::Active;
 use pickfs_host::wording::text::lines;
 use pickfs_system::need::{Missing, Need};
 use pickfs_system::visible::visible_lines;
-use pickfs_target::stack::{backing, fs, layer};
+use pickfs_target::stack::{above, backing, fs, layer};
 use pickfs_target::workload;
 use std::collections::BTreeSet;
 
@@ -48,11 +48,12 @@ impl Verb for Arguments {
 /// A title, and what is needed for each entry.
 type Section = (&'static str, Vec<(&'static str, Vec<Need>)>);
 
-fn sections() -> [Section; 5] {
+fn sections() -> [Section; 6] {
     [
         ("file systems", fs::ALL.iter().map(|fs| (fs.name, fs.needs())).collect()),
         ("backings", backing::ALL.iter().map(|backing| (backing.name, backing.needs.to_vec())).collect()),
         ("layers", layer::ALL.iter().map(|layer| (layer.name, layer.needs.to_vec())).collect()),
+        ("layers above", above::ALL.iter().map(|layer| (layer.name, layer.needs.to_vec())).collect()),
         ("workloads", workload::for_users().map(|one| (one.name(), one.needs(&Settings::default()))).collect()),
         ("executors", executor::ALL.iter().map(|executor| (executor.name(), executor.needs())).collect()),
     ]

@@ -10,7 +10,7 @@ use pickfs_host::{executor, import};
 use pickfs_system::need::{self, Need};
 use pickfs_system::units::show_bytes;
 use pickfs_target::stack::fs::feature::FEATURES;
-use pickfs_target::stack::{backing, fs, layer};
+use pickfs_target::stack::{above, backing, fs, layer};
 use pickfs_target::{probe, workload};
 use pickfs_trace::shipped;
 use pickfs_trees::profile::builtin::{self, Builtin};
@@ -36,6 +36,7 @@ enum Listing {
     Features,
     Backings,
     Layers,
+    Above,
     Workloads,
     Profiles,
     Probes,
@@ -134,6 +135,7 @@ fn entries(what: Listing) -> Vec<Value> {
             backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect()
         }
         Listing::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
+        Listing::Above => above::ALL.iter().map(|one| entry(one.name, one.about, &[], one.needs)).collect(),
         Listing::Workloads => workload::for_users().map(workload).collect(),
         Listing::Profiles => builtin::ALL.iter().map(|one| plain(one.name, &one.profile().about)).collect(),
         Listing::Probes => probe::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
@@ -181,6 +183,7 @@ fn list(what: Listing, named: &dyn Fn(&str) -> bool) -> usize {
         Listing::Layers => {
             each(layer::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
         }
+        Listing::Above => each(above::ALL.iter(), |one| named(one.name), |one| layer_above(one)),
         Listing::Workloads => each(workload::for_users(), |one| named(one.name()), one_workload),
         Listing::Profiles => each(builtin::ALL.iter(), |one| named(one.name), profile),
         Listing::Probes => each(probe::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
@@ -215,6 +218,14 @@ fn plugin(name: &str, about: &str, of_it: &[Setting], needs: &[Need]) {
     row(name, about);
     settings(of_it);
     wanting(needs);
+}
+
+fn layer_above(layer: &above::Above) {
+    row(layer.name, layer.about);
+    for promise in layer.weakens {
+        println!("      {promise}");
+    }
+    wanting(layer.needs);
 }
 
 fn filesystem(fs: &fs::Filesystem) {
@@ -297,6 +308,7 @@ mod tests {
             Listing::Features => "Features, for `require`",
             Listing::Backings => "Backings: where the bytes live",
             Listing::Layers => "Layers below a file system",
+            Listing::Above => "Layers above a file system",
             Listing::Workloads => "Workloads and recipes",
             Listing::Profiles => "Trees that are made, for `like`",
             Listing::Probes => "Probes",

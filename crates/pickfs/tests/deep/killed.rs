@@ -7,6 +7,7 @@ use pickfs_core::plan::Settings;
 use pickfs_system::need;
 use pickfs_system::process::marked_processes;
 use pickfs_system::sys::process::{Signal, kill};
+use pickfs_target::stack::above;
 use pickfs_target::workload;
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -18,13 +19,12 @@ fn moments() -> usize {
     if std::env::var_os("PICKFS_FULL").is_some() { 50 } else { 12 }
 }
 
-const PLAN: &str = r#"
-duplicate = false
-backing = { memory = "120MiB" }
-[[target]]
-fs = "ext4"
-[[target]]
-fs = "btrfs"
+/// Targets with what serves them, and what goes with every one of them.
+const FILESYSTEMS: &str = "[[target]]\nfs = \"ext4\"\n[[target]]\nfs = \"btrfs\"\n";
+const ABOVE: &str = "[[target]]\nfs = \"ext4\"\nabove = [\"bindfs\", \"gocryptfs\"]\n\
+                     [[target]]\nfs = \"btrfs\"\nabove = [\"sshfs\"]\n";
+
+const REST: &str = r#"
 [[work]]
 workload = "meta.ok"
 [stop]
@@ -48,6 +48,11 @@ fn start(lab: &Lab) -> Child {
     let mut command = lab.pickfs();
     command.args(["run", "plan.toml", "--journal", "journal.jsonl"]).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()
+}
+
+/// Two targets.
+fn plan(targets: &str) -> String {
+    format!("duplicate = false\nbacking = {{ memory = \"120MiB\" }}\n{targets}{REST}")
 }
 
 /// How long an undisturbed run takes, so that the moments lie all over it.
@@ -90,10 +95,19 @@ fn kill_at(lab: &Lab, moment: Duration, victim: Victim) {
 
 #[test]
 fn nothing_is_left_and_every_cell_counts_once() {
-    if not_run(unable(&["ext4", "btrfs"])) {
-        return;
+    if !not_run(unable(&["ext4", "btrfs"])) {
+        kill_at_any_moment(&plan(FILESYSTEMS), moments());
     }
-    kill_at_any_moment(PLAN, moments());
+}
+
+/// Servers of layers above, and their mounts.
+#[test]
+fn nothing_is_left_of_layers_above() {
+    let lacks = |name: &str| need::missing(above::find(name).unwrap().needs).first().map(ToString::to_string);
+    let lacking = ["bindfs", "gocryptfs", "sshfs"].into_iter().find_map(lacks);
+    if !not_run(unable(&["ext4", "btrfs"]).or(lacking)) {
+        kill_at_any_moment(&plan(ABOVE), moments());
+    }
 }
 
 #[test]

@@ -1,20 +1,19 @@
 //! One cell: needs, stack, provenance, the workload's phases, and everything taken down again.
 
-use super::{ageing, git, hardware, limits, provenance};
+use super::{ageing, git, hardware, limits, passed_on, provenance};
 use crate::probe::Subject;
 use crate::stack::backing;
 use crate::stack::fs::feature::{COMPRESSION, LINKS};
 use crate::stack::fs::{self, Filesystem, TRIM, argvs, of_kernel};
 use crate::stack::layer::{self, Below};
-use crate::stack::overlay;
 use crate::stack::recipe::{BuiltLayer, Recipe};
-use crate::stack::{Overlay, Place};
+use crate::stack::{Place, above};
 use crate::stage::{Account, BuiltStack, Layers, Script, Spent, Stage, WORK, boot_objections, cut_objections};
 use crate::steps::{StepResult, StepRunner, name_of, real};
 use crate::workload::{self, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use pickfs_core::journal::{Begin, End, Outcome, Provenance, Record, Scope, Undo};
-use pickfs_core::plan::{Ageing, Cell, Discard, Target, allowance_ns};
+use pickfs_core::plan::{Ageing, Cell, Discard, Settings, Target, allowance_ns};
 use pickfs_core::protocol::{Link, Question};
 use pickfs_system::need::{self, Need};
 use pickfs_system::process::{CELL_MARK, DAEMON_MARK, Deadline, Interrupted, kill_marked, kill_unmarked_children};
@@ -104,8 +103,7 @@ pub fn needs_of_target(target: &Target) -> Vec<Need> {
     let driver = target.fs.as_deref().and_then(fs::find).map(|driver| driver.needs());
     let backing = backing::find(&target.backing.name).map(|backing| backing.needs.to_vec());
     let first = driver.into_iter().chain(backing).flatten();
-    let overlay = target.overlay.then_some(overlay::NEED);
-    first.chain(layer::needs(&target.layers)).chain(overlay).chain(git::needs(target)).collect()
+    first.chain(layer::needs(&target.layers)).chain(above::needs(target)).chain(git::needs(target)).collect()
 }
 
 /// What operations on the whole file system take of the kernel.
@@ -144,11 +142,8 @@ fn unsupported_by(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option
         (false, true) => return Some(format!("{} is no read-only image: take erofs or squashfs", cell.target.name)),
         _ => {}
     }
-    if workload.description().mounts_overlayfs && cell.target.overlay {
-        return Some(format!("`{}` mounts overlayfs itself, which takes no other as its upper layer", workload.name()));
-    }
-    if workload.description().takes_snapshots && cell.target.overlay {
-        return Some("snapshots are of the file system below overlayfs, and not of what the work sees".into());
+    if let Some(why) = unfit_above(&cell.target, workload, &cell.work.workload.settings) {
+        return Some(why);
     }
     if workload.description().takes_snapshots && driver.is_none_or(|driver| driver.snapshots.is_none()) {
         return Some(format!("snapshots of {} cannot be taken by pickfs", cell.target.name));
@@ -167,6 +162,26 @@ fn unsupported_by(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option
     Some(format!(
         "{fs} keeps no {LINKS}, and the tree has some, such as `{shown}`: take a tree without, such as `like = \"photos\"`"
     ))
+}
+
+/// What the work does itself that layers above the file system do not go with.
+fn unfit_above(target: &Target, workload: &dyn Workload, settings: &Settings) -> Option<String> {
+    let layers = target.layers_above();
+    let (first, description) = (&layers.first()?.name, workload.description());
+    if description.mounts_overlayfs {
+        return Some(format!("`{}` mounts overlayfs itself, and {first} cannot be its upper layer", workload.name()));
+    }
+    if description.takes_snapshots {
+        return Some(format!("snapshots are of the file system below {first}, and not of what the work sees"));
+    }
+    let served = layers.iter().find(|chosen| above::find(&chosen.name).is_some_and(|layer| layer.is_served))?;
+    (!workload.upkeep(settings).is_empty()).then(|| {
+        format!(
+            "`{}` works on the file system below {}, whose program it cannot start again",
+            workload.name(),
+            served.name
+        )
+    })
 }
 
 /// The plan's check has read them; a plan of a journal has not passed it.
@@ -283,7 +298,9 @@ impl CellRun<'_> {
         let features = provenance.facts.get("features").cloned();
         // Only what is as asked for is worth ageing; how that went belongs to what is in effect.
         let aged = match provenance.mismatches.as_slice() {
-            [] => self.age(&stack).map(|facts| provenance.facts.extend(facts)),
+            [] => passed_on::tried(&stack, &self.runner, &mut provenance)
+                .and_then(|()| self.age(&stack))
+                .map(|facts| provenance.facts.extend(facts)),
             mismatches => Err(anyhow!("the stack is not what the plan asked for: {}", mismatches.join("; "))),
         };
         self.link.tell(Record::Provenance(provenance));
@@ -332,7 +349,7 @@ impl CellRun<'_> {
             driver: self.recipe.driver,
             target: self.cell.target.clone(),
             mount_point: self.runner.place.mount_point(),
-            overlay: Overlay::of(&self.cell.target, self.runner.place),
+            above: self.recipe.above.clone(),
             pool: name_of(&self.cell.id),
             seed: self.cell.seed,
             ..BuiltStack::default()
@@ -352,8 +369,8 @@ impl CellRun<'_> {
                 stack.flushes_lost = hardware::loses_flushes(&stack.target, &disks);
                 self.runner.take_all(on.filesystem_steps, self.link)?;
                 let is_image = self.recipe.driver.is_some_and(|driver| driver.making.image.is_some());
-                let at = stack.overlay.as_ref().map_or(&stack.mount_point, |overlay| &overlay.mount_point);
-                stack.root = if is_image { at.clone() } else { at.join(WORK) };
+                let at = stack.seen_at();
+                stack.root = if is_image { at.into() } else { at.join(WORK) };
             }
             (StepResult::Directory(directory), None) => {
                 stack.mount_point = devices::mount_of(&directory.canonicalize()?)?.mount_point;

@@ -17,6 +17,7 @@ mod git;
 mod hardware;
 mod limits;
 mod other_disk;
+mod passed_on;
 mod prepare;
 mod provenance;
 

@@ -4,7 +4,7 @@
 use super::cell::needs_of_target;
 use super::{drive, git, other_disk, provenance};
 use crate::stack::backing::Elsewhere;
-use crate::stack::{Place, Step, backing, fs, layer, recipe};
+use crate::stack::{Place, Step, above, backing, fs, layer, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::workload;
 use anyhow::{Context, Result, bail};
@@ -263,7 +263,12 @@ fn modules() -> Vec<ModulesOf> {
         let modules = layer.modules.iter().map(|name| name.to_string()).collect();
         ModulesOf { packages: packages(layer.needs.to_vec()), modules }
     };
-    fs::ALL.iter().map(of_filesystem).chain(layer::ALL.iter().map(of_layer)).collect()
+    let of_above = |layer: &&above::Above| {
+        let modules = layer.modules.iter().map(|name| name.to_string()).collect();
+        ModulesOf { packages: packages(layer.needs.to_vec()), modules }
+    };
+    let layers = layer::ALL.iter().map(of_layer).chain(above::ALL.iter().map(of_above));
+    fs::ALL.iter().map(of_filesystem).chain(layers).collect()
 }
 
 fn packages(needs: Vec<need::Need>) -> Vec<String> {

@@ -1,10 +1,10 @@
 //! What is in effect, read back from the kernel and the tools, not copied from the plan.
 
 use super::hardware;
-use crate::stack::Argv;
 use crate::stack::fs::feature::FsState;
 use crate::stack::fs::oldest_kernel;
 use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
+use crate::stack::{AboveMount, Argv};
 use crate::stage::BuiltStack;
 use crate::steps::StepRunner;
 use anyhow::Result;
@@ -88,15 +88,26 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
         facts.extend(shown.facts());
         provenance.mismatches.extend(shown.mismatches(&stack.target.machine, &stack.target.queue));
     }
-    if let Some(overlay) = &stack.overlay {
-        let mount = devices::mount_of(&stack.root.canonicalize()?)?;
-        provenance.mismatches.extend(overlay.mismatches(&mount.fs_type, &devices::effective_options(&mount)));
-        facts.insert("overlayfs".into(), format!("{}; {}", in_words(&mount), devices::overlay_parameters()));
-    }
+    provenance.mismatches.extend(of_above(&stack.above, runner, &mut facts)?);
     provenance.mismatches.extend(in_place_mismatch(stack, attributes.as_deref()));
     facts.extend(attributes.map(|names| ("attributes".to_string(), names.join(" "))));
     provenance.facts = facts;
     Ok(provenance)
+}
+
+/// Adds how layers above are mounted, and versions of their programs; what contradicts the plan in that.
+fn of_above(all: &[AboveMount], runner: &StepRunner, facts: &mut Facts) -> Result<Vec<String>> {
+    let mut mismatches = Vec::new();
+    for (number, above) in all.iter().enumerate() {
+        let mount = devices::mount_of(&above.mount_point().canonicalize()?)?;
+        mismatches.extend(above.mismatches(&mount.fs_type, &devices::effective_options(&mount)));
+        let of_module = (mount.fs_type == "overlay").then(|| format!("; {}", devices::overlay_parameters()));
+        let name = format!("above: {}", above.layer.name);
+        let name = if facts.contains_key(&name) { format!("{name} ({})", number + 1) } else { name };
+        facts.insert(name, in_words(&mount) + &of_module.unwrap_or_default());
+        facts.extend(versions(argvs(above.layer.versions), &runner.run));
+    }
+    Ok(mismatches)
 }
 
 /// A helper of `mount` may give the device to another driver. FUSE shows its programs behind a dot.
@@ -133,7 +144,8 @@ fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> 
             of_kernel(kind)?.features.in_effect(&state)
         }
     };
-    Some(features.join(" "))
+    let is_hidden = |name: &&&str| stack.above.iter().any(|above| above.layer.hides.contains(*name));
+    Some(features.iter().filter(|name| !is_hidden(name)).copied().collect::<Vec<_>>().join(" "))
 }
 
 /// A block device and, if it is a loop device, the disk below: what the kernel says of their queues.

@@ -5,17 +5,17 @@
 //!
 //! Must not know: `agent`, `probe`, `stage`, `workload`.
 
+pub mod above;
 pub mod backing;
 pub mod fs;
 pub mod layer;
-pub mod overlay;
 pub mod recipe;
 pub mod safety;
 pub(crate) mod take_down;
 pub mod tunables;
 pub mod zones;
 
-pub use overlay::Overlay;
+pub use above::AboveMount;
 use pickfs_core::journal::Undo;
 pub(crate) use pickfs_system::process::{Argv, argv};
 use pickfs_system::units::show_bytes;
@@ -183,9 +183,9 @@ impl Place {
         self.mounts.join("target")
     }
 
-    /// Where overlayfs shows the file system under test to the work.
-    pub fn overlay(&self) -> PathBuf {
-        self.mounts.join("overlay")
+    /// Where a layer above the file system under test shows it, by its number from below.
+    pub(crate) fn above(&self, number: usize) -> PathBuf {
+        self.mounts.join(if number == 0 { "above".into() } else { format!("above{number}") })
     }
 
     /// Where the file system in an image is mounted that lies on the one under test.

@@ -6,7 +6,7 @@
 use super::backing::{self, Backing};
 use super::fs::{self, Filesystem, FsSpec};
 use super::layer::{self, Below, Layer};
-use super::{Action, Overlay, Place, Step};
+use super::{AboveMount, Action, Place, Step};
 use pickfs_core::plan::{Discard, HostSettings, QUEUE_SETTINGS, SYSCTLS, Settings, Target};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,8 @@ pub struct Recipe<'a> {
     pub driver: Option<&'static Filesystem>,
     pub backing: &'static Backing,
     layers: Vec<(&'static Layer, &'a Settings)>,
+    /// What lies above the file system, the lowest first.
+    pub above: Vec<AboveMount>,
 }
 
 /// A layer that is asked, once it stands, what is in effect.
@@ -54,7 +56,8 @@ impl<'a> Recipe<'a> {
             Ok((layer, &chosen.settings))
         };
         let layers = target.layers.iter().map(find).collect::<Result<Vec<_>, String>>()?;
-        Ok(Recipe { target, place, name, seed, driver, backing, layers })
+        let above = AboveMount::all(target, place)?;
+        Ok(Recipe { target, place, name, seed, driver, backing, layers, above })
     }
 
     /// Folders, and what gives devices or a directory.
@@ -111,11 +114,10 @@ impl<'a> Recipe<'a> {
         }
         let in_place = driver.making.in_place.and_then(|in_place| in_place(&spec));
         steps.extend(in_place.map(|words| Step::new("have data written in place", Action::Run(words))));
-        let overlay = Overlay::of(target, self.place);
-        steps.extend(overlay.iter().flat_map(Overlay::steps));
+        steps.extend(self.above.iter().flat_map(AboveMount::steps));
         // An image holds the tree itself, and nothing can be made in it.
         if driver.making.image.is_none() {
-            let at = overlay.map_or(mount_point, |overlay| overlay.mount_point);
+            let at = self.above.last().map_or(mount_point.as_path(), AboveMount::mount_point);
             steps.push(Step::new("make a folder for the work on it", Action::MakeWorkFolder(at.join("work"))));
         }
         Ok(steps)

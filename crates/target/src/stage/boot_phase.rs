@@ -175,7 +175,10 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
             driver.is_some_and(|driver| driver.making.mounts),
             format!("{} is not brought up by `mount` alone: take another file system", target.name),
         ),
-        (target.overlay, "a root is mounted without overlayfs: leave out `overlay`".into()),
+        (
+            !target.layers_above().is_empty(),
+            "a root is mounted without layers above it: leave out `above` and `overlay`".into(),
+        ),
         (!unopened.is_empty(), format!("no boot opens {}: leave it out of `layers`", unopened.join(" and "))),
         (
             can_boot && is_made_there,

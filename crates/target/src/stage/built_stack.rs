@@ -3,7 +3,7 @@
 use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, FsSpec, of_kernel};
 use crate::stack::layer::Opening;
-use crate::stack::{Argv, Overlay};
+use crate::stack::{AboveMount, Argv};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
 use pickfs_core::plan::Target;
@@ -35,8 +35,8 @@ pub struct BuiltStack {
     /// The device has a cache, and the kernel takes it for one without.
     pub flushes_lost: bool,
     pub mount_point: PathBuf,
-    /// Above the mounted file system, where the work sees it so.
-    pub overlay: Option<Overlay>,
+    /// Above the mounted file system, the lowest first.
+    pub above: Vec<AboveMount>,
     /// The folder that the work owns.
     pub root: PathBuf,
     pub subject: Subject,
@@ -74,21 +74,32 @@ impl BuiltStack {
         spec
     }
 
-    /// Where the folder of the work lies on the file system itself, which overlayfs may show elsewhere.
+    /// Where what the work writes lies on the file system itself, which layers above show elsewhere: the folder of the work, or
+    /// the one that a layer above keeps it in under other names.
     pub fn stored(&self) -> PathBuf {
-        self.overlay.as_ref().map_or_else(|| self.root.clone(), |overlay| overlay.upper().join(WORK))
+        self.above.iter().rev().fold(self.root.clone(), |seen, mount| mount.stored(&seen))
+    }
+
+    /// All of them keep names, so that a file of the work has a path on the file system itself.
+    pub(crate) fn keeps_names(&self) -> bool {
+        self.above.iter().all(|mount| mount.layer.keeps_names)
+    }
+
+    /// Where the work sees it mounted.
+    pub fn seen_at(&self) -> &Path {
+        self.above.last().map_or(&self.mount_point, AboveMount::mount_point)
     }
 
     /// Brings a file system that is not mounted to all its mount points.
     pub fn mount(&self, spec: &FsSpec) -> Vec<Argv> {
         let first = self.driver.map(|driver| driver.mount(spec));
-        first.into_iter().chain(self.overlay.as_ref().map(Overlay::mount)).collect()
+        first.into_iter().chain(self.above.iter().map(AboveMount::mount)).collect()
     }
 
     /// Takes it from there.
     pub fn unmount(&self) -> Vec<Argv> {
         let last = self.driver.map(|driver| (driver.mounting.unmount)(&self.spec()));
-        self.overlay.as_ref().map(Overlay::unmount).into_iter().chain(last).collect()
+        self.above.iter().rev().map(AboveMount::unmount).chain(last).collect()
     }
 
     /// Programs for what is done with an unmounted file system, which is then mounted as a spec has it.
@@ -96,10 +107,12 @@ impl BuiltStack {
         [self.unmount(), programs, self.mount(then)].concat()
     }
 
-    /// Returns when all that was written is durable: `syncfs(2)`, and what the driver adds to it.
+    /// Returns when all that was written is durable: `syncfs(2)`, from the highest mount down to the file system itself, and what
+    /// the driver adds to it.
     pub fn make_durable(&self, engine: &StepRunner) -> Result<()> {
-        let root = std::fs::File::open(&self.root).with_context(|| format!("cannot open {}", self.root.display()))?;
-        rustix::fs::syncfs(&root).context("syncfs failed")?;
+        let passes_not = self.above.iter().rev().filter(|mount| !mount.layer.passes_sync);
+        let below = passes_not.map(|mount| mount.below());
+        std::iter::once(self.root.as_path()).chain(below).try_for_each(sync)?;
         match self.driver.and_then(|driver| driver.commit) {
             Some(commit) => engine.output(&(commit.words)(&self.spec())).map(drop),
             None => Ok(()),
@@ -123,6 +136,11 @@ impl BuiltStack {
         };
         (0..COMMIT_STARTS).try_fold(Duration::MAX, |least, _| Ok(least.min(one()?)))
     }
+}
+
+fn sync(at: &Path) -> Result<()> {
+    let opened = std::fs::File::open(at).with_context(|| format!("cannot open {}", at.display()))?;
+    rustix::fs::syncfs(&opened).with_context(|| format!("syncfs failed on {}", at.display()))
 }
 
 /// Not where the image is memory itself, and not where reads pass by all caches on their way to a disk.

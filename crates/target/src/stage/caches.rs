@@ -3,6 +3,7 @@
 //! cell all clean caches of the machine are dropped as well, so that its phases find memory free.
 
 use super::built_stack::BuiltStack;
+use crate::stack::AboveMount;
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
 use pickfs_core::protocol::Link;
@@ -53,7 +54,7 @@ pub(crate) fn unmount_cold(
     link: &mut Link,
     dropped: Dropped,
 ) -> Result<Option<String>> {
-    stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))?;
+    unmount_all(stack, engine)?;
     if dropped == Dropped::All {
         drop_caches()?;
     }
@@ -64,6 +65,11 @@ pub(crate) fn unmount_cold(
 /// Programs may leave others that are on their way out, as `git commit` leaves `git gc`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Wherever it is mounted. What served a layer above has the one below in use until it has ended.
+pub(super) fn unmount_all(stack: &BuiltStack, engine: &StepRunner) -> Result<()> {
+    stack.unmount().iter().try_for_each(|words| unmount(stack, engine, words))
+}
+
 fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> {
     let begun = Instant::now();
     if engine.output(words).is_ok() {
@@ -71,7 +77,8 @@ fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> 
     }
     loop {
         // Before the next attempt: who ends in between does not hinder it.
-        let seen_at = stack.overlay.iter().map(|overlay| &overlay.mount_point).chain([&stack.mount_point]);
+        let above = stack.above.iter().map(AboveMount::mount_point);
+        let seen_at = above.chain([stack.mount_point.as_path()]);
         let users: Vec<String> = seen_at.flat_map(|at| users_of(at)).collect();
         let is_last = users.is_empty() || begun.elapsed() > PATIENCE;
         match engine.output(words) {

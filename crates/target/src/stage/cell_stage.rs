@@ -252,7 +252,7 @@ impl Stage<'_, '_> {
         quota::of_user(device, 0).context("the kernel counts nothing (quotactl)")
     }
 
-    /// The work's folder on the file system itself, which overlayfs may show elsewhere.
+    /// The work's folder on the file system itself, which layers above may show elsewhere.
     pub(crate) fn stored(&self) -> PathBuf {
         self.stack.stored()
     }
@@ -346,10 +346,13 @@ impl Stage<'_, '_> {
         checked.with_context(|| what.to_string())
     }
 
-    /// Bytes that a durable file of the work takes on the device, compressed. It is asked for where it lies, as overlayfs
-    /// passes no question about it on.
+    /// Bytes that a durable file of the work takes on the device, compressed. It is asked for where it lies, as layers
+    /// above pass no question about it on. Where one of them keeps it under another name it takes no less than it holds.
     pub(crate) fn stored_bytes(&mut self, path: &Path) -> Result<u64> {
         let below = path.strip_prefix(&self.stack.root).context("no file of the work")?;
+        if !self.stack.keeps_names() {
+            return Ok(path.symlink_metadata()?.len());
+        }
         let lies = self.stack.stored().join(below);
         self.check("looking at what a file takes", || Ok(file::stored_bytes(&lies, &lies.symlink_metadata()?)?))
     }

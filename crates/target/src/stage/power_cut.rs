@@ -1,6 +1,7 @@
 //! Cuts the power of the disk under test: brings it to what it would hold after a cut at many moments of what was recorded,
 //! and lets the file system recover each time, on the machine that wrote it.
 
+use super::caches;
 use super::cell_stage::Stage;
 use super::latencies::Latencies;
 use super::program::Program;
@@ -294,7 +295,7 @@ impl Stage<'_, '_> {
     /// Unmounted wherever it is mounted.
     pub(super) fn take_off(&self) -> Result<()> {
         ensure!(self.stack.driver.is_some(), "a directory cannot be unmounted");
-        self.stack.unmount().iter().try_for_each(|words| self.runner.output(words).map(drop))
+        caches::unmount_all(self.stack, self.runner)
     }
 
     /// As the kernel finds it on the disk; how long that took.

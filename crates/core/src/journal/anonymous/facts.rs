@@ -49,6 +49,7 @@ const WHOLE: &[&str] = &[
 ];
 
 const BEGINNINGS: &[&str] = &[
+    "above: ",
     "aged ",
     "dirty_",
     "documented: ",

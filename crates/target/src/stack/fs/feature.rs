@@ -42,8 +42,8 @@ features! {
 pub(super) const NO_ATTRIBUTES: &str = "it has no extended attributes";
 pub(super) const NO_TYPES: &str = "its folders do not say of what type their entries are (d_type)";
 pub(super) const NAMES_DIFFER: &str = "it compares names by rules of its own";
-pub(super) const NO_WHITEOUTS: &str = "FUSE cannot leave a mark where a file was renamed away (RENAME_WHITEOUT)";
-pub(super) const READ_ONLY: &str = "it is a read-only image";
+pub(crate) const NO_WHITEOUTS: &str = "FUSE cannot leave a mark where a file was renamed away (RENAME_WHITEOUT)";
+pub(crate) const READ_ONLY: &str = "it is a read-only image";
 
 pub(crate) const LINKS: &str = "hard and symbolic links";
 pub(crate) const MODES: &str = "owners and modes";

@@ -1,0 +1,14 @@
+//! bindfs: a folder shown elsewhere by a program, as it is. What FUSE alone costs.
+
+use super::*;
+
+pub(crate) const BINDFS: Above = Above {
+    name: "bindfs",
+    about: "a folder shown elsewhere by a program, as it is: what FUSE alone costs",
+    needs: &[Need::Root, Need::Program { name: "bindfs", package: "bindfs" }, FUSE],
+    versions: &[("bindfs", &["bindfs", "--version"])],
+    folders: &["bindfs"],
+    stores: "bindfs",
+    mount: |seat| argv(["bindfs", &seat.data(), &seat.at()]),
+    ..Above::SERVED
+};
