@@ -327,7 +327,7 @@ impl Turned {
     }
 }
 
-/// Tunables that nothing shows: their defaults cannot be told from the others.
+/// Tunables that nothing shows: default and other values look the same.
 const UNSEEN: &[(&str, &str)] = &[("ext4", "journal_ioprio")];
 
 #[test]

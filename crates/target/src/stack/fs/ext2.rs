@@ -6,7 +6,7 @@ use super::*;
 pub(crate) const EXT2: Filesystem = Filesystem {
     name: "ext2",
     about: "without a journal: fast to make, slow to check after a crash",
-    making: Making { options: EXT.making.options, ..Making::by(|spec| mke2fs("ext2", spec)) },
+    making: Making { mkfs: |spec| mke2fs("ext2", spec), ..EXT.making },
     // Documentation/filesystems/ext2.rst of Linux.
     limits: Limits { least: 1 << 20, file: Some(2 << 40), volume: Some(16 << 40), ..Limits::DEFAULT },
     preen: &["e2fsck", "-p", DEVICE],

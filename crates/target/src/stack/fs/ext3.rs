@@ -6,7 +6,7 @@ use super::*;
 pub(crate) const EXT3: Filesystem = Filesystem {
     name: "ext3",
     about: "ext2 with a journal, by block lists instead of extents",
-    making: Making { options: EXT.making.options, ..Making::by(|spec| mke2fs("ext3", spec)) },
+    making: Making { mkfs: |spec| mke2fs("ext3", spec), ..EXT.making },
     // Documentation/filesystems/ext2.rst of Linux: its blocks are those of ext2.
     limits: Limits { file: Some(2 << 40), volume: Some(16 << 40), ..EXT.limits },
     // The kernel mounts nothing as ext3 that lacks a journal or has what ext4 brought.

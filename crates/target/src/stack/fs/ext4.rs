@@ -1,14 +1,13 @@
 //! ext4, and what its elders ext2 and ext3 share with it.
 
 use super::*;
-use pickfs_core::plan::join;
 
 mod tunables;
 
 pub(crate) const EXT4: Filesystem = Filesystem {
     name: "ext4",
     about: "journalling, the default of Debian's installer",
-    making: Making { options: EXT.making.options, ..Making::by(|spec| mke2fs("ext4", spec)) },
+    making: Making { mkfs: |spec| mke2fs("ext4", spec), ..EXT.making },
     without: &[
         Without { what: "checksums", mkfs: &["-O", "^metadata_csum"], mount: &[] },
         Without { what: "journal, log and transactions", mkfs: &["-O", "^has_journal"], mount: &[] },
@@ -66,7 +65,11 @@ pub(crate) const EXT4: Filesystem = Filesystem {
 pub(super) const EXT: Filesystem = Filesystem {
     // One module serves all three.
     kernel: Kernel { slabs: &["ext4", "jbd2"], ..Kernel::DEFAULT },
-    making: Making { options: MkfsOptions { folders: &["-d"], programs: &[] }, ..Filesystem::DEFAULT.making },
+    making: Making {
+        lists: &["-E", "-O"],
+        options: MkfsOptions { folders: &["-d"], programs: &[] },
+        ..Filesystem::DEFAULT.making
+    },
     tools: &[("mke2fs", "e2fsprogs"), ("dumpe2fs", "e2fsprogs")],
     // On less, mke2fs leaves the journal out and says so only in a warning.
     limits: Limits { least: 2 << 20, ..Limits::DEFAULT },
@@ -122,18 +125,9 @@ fn flag(state: &FsState, name: &str) -> Option<bool> {
 pub(super) fn mke2fs(kind: &str, spec: &FsSpec) -> Argv {
     let discard = if spec.discard { "discard" } else { "nodiscard" };
     let extended = format!("{discard},lazy_itable_init=0,lazy_journal_init=0,hash_seed={}", uuid(spec.seed));
+    // mke2fs sees the last `-E` alone: ours would be lost.
     let mut words = argv(["mke2fs", "-t", kind, "-q", "-F", "-E", &extended]);
-    let mut given = spec.mkfs.iter();
-    while let Some(word) = given.next() {
-        match given.as_slice().first() {
-            // mke2fs sees the last `-E` and the last `-O` alone: ours would be lost.
-            Some(list) if word == "-E" || word == "-O" => {
-                join(&mut words, &[word, list]);
-                given.next();
-            }
-            _ => words.push(word.clone()),
-        }
-    }
+    spec::add(&mut words, &["-E"], &spec.mkfs);
     words.extend(spec.devices());
     words
 }

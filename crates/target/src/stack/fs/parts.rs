@@ -113,6 +113,8 @@ pub struct Making {
     /// The program, with all options; no word where there is nothing to make.
     pub(super) mkfs: fn(&FsSpec) -> Argv,
     pub options: MkfsOptions,
+    /// Options of mkfs that take lists with commas and that it sees once: what is said of each is made one list.
+    pub lists: &'static [&'static str],
     /// It is packed once from a folder, which the program is given, and only read from then on.
     pub image: Option<fn(&FsSpec, &str) -> Argv>,
     /// True where mkfs makes one file system of several devices.
@@ -127,7 +129,7 @@ impl Making {
     pub(super) const fn by(mkfs: fn(&FsSpec) -> Argv) -> Making {
         let options = MkfsOptions { folders: &[], programs: &[] };
         let before = |_: &FsSpec| Vec::new();
-        Making { before, mkfs, options, image: None, takes_several: false, mounts: false, in_place: None }
+        Making { before, mkfs, options, lists: &[], image: None, takes_several: false, mounts: false, in_place: None }
     }
 
     pub(super) const fn packed(pack: fn(&FsSpec, &str) -> Argv) -> Making {

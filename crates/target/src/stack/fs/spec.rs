@@ -3,7 +3,7 @@
 use super::Filesystem;
 use super::feature::FsState;
 use crate::stack::{Argv, argv};
-use pickfs_core::plan::{Discard, Target};
+use pickfs_core::plan::{Discard, Target, join};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,20 @@ pub struct FsSpec<'a> {
     pub name: &'a str,
 }
 
+/// Appends words of mkfs; what they say of an option with a list is joined to the list that is there.
+pub(super) fn add(words: &mut Vec<String>, lists: &[&str], given: &[String]) {
+    let mut given = given.iter();
+    while let Some(word) = given.next() {
+        match given.as_slice().first().filter(|_| lists.contains(&word.as_str())) {
+            Some(list) => {
+                join(words, &[word, list]);
+                given.next();
+            }
+            None => words.push(word.clone()),
+        }
+    }
+}
+
 impl<'a> FsSpec<'a> {
     /// Puts the variant's options before the target's own.
     pub fn new(driver: &Filesystem, target: &Target, device: &'a Path, mount_point: &'a Path) -> FsSpec<'a> {
@@ -40,11 +54,13 @@ impl<'a> FsSpec<'a> {
             let first = of_variant.unwrap_or_default().iter().map(|s| s.to_string());
             first.chain(own.iter().cloned()).collect::<Vec<_>>()
         };
+        let mut mkfs = Vec::new();
+        add(&mut mkfs, driver.making.lists, &both(variant.map(|v| v.mkfs), &target.mkfs));
         FsSpec {
             device,
             more_devices: &[],
             mount_point,
-            mkfs: both(variant.map(|v| v.mkfs), &target.mkfs),
+            mkfs,
             mount: both(variant.map(|v| v.mount), &target.mount),
             variant: variant.map(|v| v.name),
             nodatacow: target.nodatacow,

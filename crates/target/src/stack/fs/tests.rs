@@ -46,6 +46,22 @@ fn the_list_is_sorted_unique_and_described() {
     }
 }
 
+/// A later list would take the place of an earlier one, and of pickfs's own.
+#[test]
+fn lists_that_mkfs_sees_once_are_joined() {
+    let driver = find("ext4").unwrap();
+    let given = ["-O", "^has_journal", "-m", "0", "-O", "fast_commit", "-E", "stride=4", "-E", "stripe_width=8"];
+    let target = Target { mkfs: given.map(String::from).to_vec(), ..Target::default() };
+    let spec = FsSpec::new(driver, &target, Path::new("/dev/DEV"), Path::new("/m"));
+    assert_eq!(spec.mkfs.join(" "), "-O ^has_journal,fast_commit -m 0 -E stride=4,stripe_width=8");
+    let made = driver.mkfs(&spec).unwrap().join(" ");
+    let ends = "hash_seed=00000000-0000-0000-ffff-ffffffffffff,stride=4,stripe_width=8 -O ^has_journal,fast_commit -m 0 /dev/DEV";
+    assert!(
+        made.starts_with("mke2fs -t ext4 -q -F -E nodiscard,lazy_itable_init=0,") && made.ends_with(ends),
+        "{made}"
+    );
+}
+
 /// Name, mkfs that leaves the blocks as they are, mkfs that discards them.
 const MKFS: &[(&str, &str, &str)] = &[
     ("bcachefs", "bcachefs format --force --quiet /dev/DEV", "bcachefs format --force --quiet /dev/DEV"),

@@ -74,6 +74,8 @@ pub(crate) const ZFS: Filesystem = Filesystem {
     ..POOL
 };
 
+/// As modprobe names it.
+const MODULE: &str = "zfs";
 const REDUNDANT: &[&str] = &["mirror", "raidz", "raidz2"];
 const CLONING: &str = "zfs_bclone_enabled";
 

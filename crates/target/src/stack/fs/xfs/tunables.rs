@@ -181,7 +181,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "largeio",
-        about: "programs are told to read and write whole stripes, or `allocsize`",
+        about: "the best size of a read or write is given as a whole stripe, or `allocsize`",
         values: &[value("off", &["nolargeio"]), value("on", &["largeio"])],
         default: Is("off"),
         ..OF_MOUNT

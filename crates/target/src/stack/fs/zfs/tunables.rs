@@ -6,7 +6,8 @@ use pickfs_core::plan::{Tunable, TunableKind};
 /// In a plan, properties of the dataset are mount options.
 const PROPERTY: Tunable = Tunable { source: "zfsprops(7)", change: Mounted("zfs set {} POOL"), ..MOUNT };
 const FOR_NEW: Tunable = Tunable { change: NewFiles("zfs set {} POOL"), ..PROPERTY };
-const PARAMETER: Tunable = Tunable { kind: TunableKind::Module("zfs"), source: "zfs(4)", change: Write, ..MKFS };
+const PARAMETER: Tunable =
+    Tunable { kind: TunableKind::Module(super::MODULE), source: "zfs(4)", change: Write, ..MKFS };
 
 pub(super) const TUNABLES: &[Tunable] = &[
     Tunable {
