@@ -25,7 +25,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("init x.toml --work fio", &["--work: there is no job file", "name one: --work my.fio"]),
     ("plan --workload postgres", &["--workload: there is no workload `postgres`", "did you mean `pgbench`?"]),
     ("plan --workload mysql", &["did you mean `sysbench`?"]),
-    ("plan --workload quux", &["use one of `bonnie`, ", "`tree` and `walk`; `pickfs list workloads`"]),
+    ("plan --workload quux", &["use one of `bonnie`, ", "`vm-image` and `walk`; `pickfs list workloads`"]),
     ("plan --fs btfs", &["--fs: there is no file system `btfs`", "did you mean `btrfs`?"]),
     ("plan --fs xsf", &["did you mean `xfs`?"]),
     ("rnu", &["unrecognized subcommand 'rnu'", "'run'"]),
