@@ -553,13 +553,11 @@ fn show(record: &Record, progress: &mut dyn Progress) {
 fn judge(exit: &Exit, lifetime: Lifetime, over: bool) -> Ended {
     let words = exit.errors.trim();
     let dead = |why: String| Ended::Dead(format!("{why} {words}").trim_end().to_string());
-    match (exit.status, lifetime) {
-        (_, Lifetime::PerJob | Lifetime::PerJobVirtualClock) if over => Ended::Well,
-        (_, Lifetime::PerJob | Lifetime::PerJobVirtualClock) => {
-            Ended::Dead("the machine ended before its cell did".into())
-        }
-        (None, _) => Ended::Dead("the agent did not end; killed".into()),
-        (Some(status), _) => match (status.code(), status.signal()) {
+    match exit.status {
+        _ if lifetime.is_disposable() && over => Ended::Well,
+        _ if lifetime.is_disposable() => Ended::Dead("the machine ended before its cell did".into()),
+        None => Ended::Dead("the agent did not end; killed".into()),
+        Some(status) => match (status.code(), status.signal()) {
             (Some(0), _) => Ended::Well,
             (Some(code), _) if code == i32::from(INTERRUPTED) => Ended::Stopped,
             (Some(1), _) if !words.is_empty() => Ended::Dead(words.to_string()),
