@@ -94,6 +94,14 @@ fn the_manual_names_each_of_its_pages_and_no_other() {
     assert!(gone.is_empty() && unnamed.is_empty(), "not there: {gone:?}; not named: {unnamed:?}");
 }
 
+#[test]
+fn what_is_cited_is_this_version() {
+    for (file, before) in [("CITATION.cff", "\nversion: "), ("README.md", "(version ")] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap();
+        assert!(text.contains(&format!("{before}{}", env!("CARGO_PKG_VERSION"))), "{file}");
+    }
+}
+
 /// A link from a page to itself leads nowhere.
 #[test]
 fn no_page_links_to_itself() {
