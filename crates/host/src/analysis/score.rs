@@ -111,4 +111,24 @@ mod tests {
         assert_eq!((both.apart, both.in_order(), both.median_error()), (10, 4, found.median_error()));
         assert_eq!((score(&figures[..2]).apart, score(&[]).median_error()), (0, None));
     }
+
+    /// A tree on a simulated NVMe drive, milliseconds with eight processors and with one (docs/sim.md): compression costs time on one alone.
+    #[test]
+    fn one_processor_scores_worse_than_eight() {
+        const WRITE: [(&str, f64, f64); 4] =
+            [("ext4", 133.0, 138.0), ("btrfs", 236.0, 244.0), ("lzo", 230.0, 313.0), ("zstd:1", 239.0, 377.0)];
+        const COPY: [(&str, f64, f64); 4] =
+            [("ext4", 167.0, 167.0), ("btrfs", 155.0, 160.0), ("lzo", 142.0, 186.0), ("zstd:1", 153.0, 212.0)];
+        let of = |seen: fn(&(&str, f64, f64)) -> f64| {
+            let columns = [("write", WRITE), ("copy", COPY)];
+            let all = columns
+                .iter()
+                .flat_map(|(column, rows)| rows.iter().map(|row| figure(column, row.0, row.1, seen(row))));
+            score(&all.collect::<Vec<_>>())
+        };
+        let (right, planted) = (of(|row| row.1), of(|row| row.2));
+        assert_eq!((right.apart, right.in_order(), right.worst_error()), (4, 4, Some(0.0)));
+        assert_eq!((planted.apart, planted.in_order()), (4, 3), "{planted:?}");
+        assert!(planted.median_error() > Some(0.2), "{planted:?}");
+    }
 }

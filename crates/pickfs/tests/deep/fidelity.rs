@@ -105,6 +105,12 @@ fn a_table_is_scored_from_its_journal() {
     std::fs::write(lab.path("journals/two.why/zip.ext4.xfs.json"), why).expect("written");
     let page = lab.run(&score).code(0).out;
     assert!(page.contains("| zip | ext4, xfs | 31.52 | 0.23 | ext4 seeks \\| more. |"), "{page}");
+    // Nothing measured is no score.
+    let page = lab.run(&["sim", "score", "two.toml", "--no-run", "--journals", "none"]).code(1).out;
+    assert!(
+        page.contains("| Two groups | 0 | 0 | – | – |") && page.contains("* all of it: there is no two.jsonl yet"),
+        "{page}"
+    );
     let wrong = lab.run(&["sim", "score", "two.toml", "--scale", "0"]).code(2).err;
     assert!(wrong.contains("--scale is more than 0"), "{wrong}");
     std::fs::write(lab.path("bad.toml"), TABLE.replace("5400 rpm", "").replace("hard disk", "tape")).expect("written");

@@ -98,7 +98,7 @@ impl Score {
         if !self.no_run && !self.simulated(&self.plan(&table)?, &journal)? {
             return Ok(None);
         }
-        let folded = fold_file(&journal)?;
+        let folded = if journal.exists() { fold_file(&journal)? } else { Folded::default() };
         Ok(Some(Done { arguments: self, table, folded, journal }))
     }
 
@@ -164,6 +164,9 @@ impl Done<'_> {
     /// With what could not be simulated.
     fn figures(&self) -> Result<(Vec<Costs>, Vec<String>)> {
         let (words, mut figures, mut left_out) = (&self.table.words, Vec::new(), Vec::new());
+        if self.folded.cells.is_empty() {
+            return Ok((figures, vec![format!("all of it: there is no {} yet", file_name(&self.journal))]));
+        }
         for (at, published) in self.table.published.iter().enumerate() {
             let row = &words.rows[at];
             for (number, column) in words.columns.iter().enumerate() {
@@ -252,6 +255,10 @@ impl Done<'_> {
     }
 }
 
+fn file_name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn column(column: &super::table::Column) -> Column {
     let super::table::Column { name, about, unit, better, .. } = column.clone();
     Column { name, about, unit, is_rate: better == Better::Higher }
@@ -266,4 +273,23 @@ fn sentence(file: &Path, work: &str) -> Result<Option<String>> {
     let differences = found["differences"].as_array().into_iter().flatten();
     let sentences = differences.filter(|one| one["work"] == work).filter_map(|one| one["sentence"].as_str());
     Ok(sentences.map(String::from).next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_that_comes_with_pickfs_makes_a_plan() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/score-card");
+        let journals = PathBuf::from("journals");
+        let score = Score { tables: vec![folder], journals, no_run: true, scale: 0.01, why: false, output: None };
+        let files = score.files().expect("tables");
+        assert!(files.len() >= 3, "{files:?}");
+        for file in files {
+            let table = Table::read(&file).expect("a table");
+            let plan = score.plan(&table).expect("a plan");
+            assert!(plan.targets.len() > 3 && plan.executor == "sim", "{}", file.display());
+        }
+    }
 }
