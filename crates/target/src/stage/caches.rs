@@ -79,7 +79,7 @@ fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> 
         // Before the next attempt: who ends in between does not hinder it.
         let above = stack.above.iter().map(AboveMount::mount_point);
         let seen_at = above.chain([stack.mount_point.as_path()]);
-        let users: Vec<String> = seen_at.flat_map(|at| users_of(at)).collect();
+        let users: Vec<String> = seen_at.flat_map(users_of).collect();
         let is_last = users.is_empty() || begun.elapsed() > PATIENCE;
         match engine.output(words) {
             Ok(_) => return Ok(()),
