@@ -34,5 +34,6 @@ mod site;
 mod space;
 mod store;
 mod trace;
+mod tune;
 mod usage;
 mod words;

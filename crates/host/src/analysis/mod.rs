@@ -45,6 +45,7 @@ mod series;
 mod setting;
 mod stopping;
 mod tradeoffs;
+mod tuned;
 mod work;
 mod yardstick;
 
@@ -79,6 +80,7 @@ pub(crate) use series::is_simulated;
 pub use series::observe;
 pub(crate) use setting::Disk;
 pub use stopping::look;
+pub use tuned::logs_of_targets;
 pub use work::WorkReport;
 pub(crate) use yardstick::{MUCH_CPU, Unreliable, is_busy};
 

@@ -30,6 +30,8 @@ pub struct Step {
 
 pub const DISK: &str = "/dev/DISK";
 pub const FOLDER: &str = "/mnt/FOLDER";
+/// A line of /etc/fstab, and no command.
+pub const FSTAB: &str = "fstab";
 const NEW: &str = "new disk";
 const EXISTING: &str = "existing";
 
@@ -120,7 +122,7 @@ impl Lines<'_> {
         let kind = self.usage.kind();
         let options = if self.mount.is_empty() { "defaults".to_string() } else { self.mount.join(",") };
         steps.push(step("mount", words(&["mount -t", kind, "-o", &options, from, FOLDER]), false));
-        steps.push(step("fstab", format!("{in_table} {FOLDER} {kind} {options} 0 0"), true));
+        steps.push(step(FSTAB, format!("{in_table} {FOLDER} {kind} {options} 0 0"), true));
         if self.in_place {
             steps.push(step("then", format!("chattr +C {FOLDER}"), true));
         }
@@ -208,7 +210,7 @@ impl Lines<'_> {
 
 impl Model {
     /// For the pick of the run, or the first of several that are as good.
-    pub(crate) fn advice(&self) -> Option<Advice> {
+    pub fn advice(&self) -> Option<Advice> {
         let verdict = &self.judged()?.verdict;
         let picked = matches!(verdict.kind, VerdictKind::Pick | VerdictKind::Tie);
         let at = *verdict.best.first().filter(|_| picked)?;

@@ -3,6 +3,7 @@
 
 mod after;
 mod agent;
+mod apply;
 mod ask;
 mod audit;
 mod busy;
@@ -48,6 +49,7 @@ mod sim;
 mod site;
 mod slurm_job;
 mod trace;
+mod tune;
 mod why;
 
 use anyhow::anyhow;
@@ -107,9 +109,11 @@ const fn verb<V: Verb>(name: &'static str) -> Entry {
 const VERBS: &[Entry] = &[
     verb::<run::Arguments>("run"),
     verb::<for_what::Arguments>("for"),
+    verb::<tune::Arguments>("tune"),
     verb::<init::Arguments>("init"),
     verb::<plan::Arguments>("plan"),
     verb::<report::Arguments>("report"),
+    verb::<apply::Arguments>("apply"),
     verb::<choices::Arguments>("choices"),
     verb::<history::Arguments>("history"),
     verb::<compare::Arguments>("compare"),

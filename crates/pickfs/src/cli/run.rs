@@ -69,7 +69,7 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    fn progress(self) -> Box<dyn Progress> {
+    pub(crate) fn progress(self) -> Box<dyn Progress> {
         match self {
             Shown::People => run::for_people(),
             Shown::Lines => Box::new(run::Lines::default()),

@@ -20,8 +20,8 @@ const EFFECT: f64 = 0.25;
 const AS_GOOD: f64 = 1.0 / 6.0;
 /// Standard errors by which a level may have had bad luck.
 const LUCKY: f64 = 1.64;
-/// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and as many for its luck.
-const SHOWN: f64 = 3.92;
+/// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and the rest for its luck.
+const SHOWN: f64 = 4.4;
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,7 +214,7 @@ fn challenger(space: &Space, race: &Stage, stages: &[Stage], margin: f64) -> Opt
     let by_design = variance(race, 1.0) / (variance(race, 1.0) + of_design);
     let means = ranked(race);
     let apart = |(at, mean): &(usize, f64)| expected(&race.configs[*at]) - mean;
-    // The default may have left the race, so the two are aligned by what all have in common.
+    // The default may be eliminated, so the two are aligned by what all have in common.
     let common = means.iter().map(apart).sum::<f64>() / means.len().max(1) as f64;
     let mut scores: Vec<(usize, f64)> =
         means.iter().map(|mean| (mean.0, mean.1 + by_design * (apart(mean) - common))).collect();

@@ -1,0 +1,217 @@
+//! The folder of a tuning: its options, the plan of each stage, and what its journals say.
+
+use super::super::catalogue::catalogue;
+use anyhow::{Context, Result, bail};
+use pickfs_core::journal::{Enough, Folded, fold_file};
+use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableValue, Weakened, nearest};
+use pickfs_host::analysis::logs_of_targets;
+use pickfs_host::run::{self, Trust};
+use pickfs_stats::tuning::{Config, Kind, MOST_FACTORS, Next, Space, Stage, next};
+use std::path::{Path, PathBuf};
+
+/// Of the budget, which stages share alike.
+const STAGES: u64 = Kind::ALL.len() as u64;
+
+/// An option, and its values beside the default.
+pub(crate) struct Choice {
+    pub tunable: Tunable,
+    pub values: Vec<&'static TunableValue>,
+}
+
+/// What is tuned.
+pub(crate) struct Study {
+    /// The plan with the default alone, and its second copy.
+    pub base: Plan,
+    pub options: Vec<Choice>,
+}
+
+impl Study {
+    /// Of the options with these names, or of all. What weakens durability or checksums takes part only if it may.
+    pub(super) fn new(mut base: Plan, names: &[String], weaken: bool, margin: f64) -> Result<Study, String> {
+        let Some(target) = base.targets.first().filter(|target| target.fs.is_some()) else {
+            return Err(
+                "options are those of a file system that is made: give --fs, as root, in a guest or with --sim".into(),
+            );
+        };
+        let all = catalogue().tunables_of(target);
+        let known = || all.iter().map(|tunable| tunable.name);
+        if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == *name)) {
+            let near = nearest(unknown, known()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+            let fs = target.fs.as_deref().unwrap_or_default();
+            return Err(format!(
+                "--options: {unknown} is no option of {fs}; {near}`pickfs list options {fs}` shows all"
+            ));
+        }
+        let is_open = |value: &&TunableValue| weaken || !weakens(value);
+        let is_named = |tunable: &&Tunable| names.is_empty() || names.iter().any(|name| name == tunable.name);
+        let options = all.iter().filter(is_named).map(|tunable| Choice {
+            tunable: *tunable,
+            values: tunable.others().filter(is_open).filter(|value| changes(tunable, target, value)).collect(),
+        });
+        let options: Vec<Choice> = options.filter(|option| !option.values.is_empty()).collect();
+        if options.is_empty() {
+            let remedy = if weaken { "" } else { "; --weaken takes those that weaken durability or checksums" };
+            return Err(format!("none of these options has another value than the default to try{remedy}"));
+        }
+        if options.len() > MOST_FACTORS {
+            return Err(format!(
+                "{} options are too many at once; name at most {MOST_FACTORS} with --options",
+                options.len()
+            ));
+        }
+        let share = base.stop.budget_ns.map(|budget| budget / STAGES);
+        base.stop = Stop { threshold: margin, budget_ns: share, rounds: None, precision: None, ..base.stop };
+        Ok(Study { base, options })
+    }
+
+    /// As its first journal has it, if this user began that here.
+    pub(crate) fn of_folder(folder: &Path) -> Result<Study> {
+        let first = journal(folder, Kind::Alone);
+        if !first.exists() {
+            bail!("{} has no tuning: there is no {}", folder.display(), first.display());
+        }
+        let mut base = run::plan(&first, Trust::Own)?;
+        let names: Vec<String> = base.targets.iter().map(|target| target.name.clone()).collect();
+        base.targets =
+            base.targets.iter().take(1).chain(base.targets.iter().filter(|target| target.duplicate)).cloned().collect();
+        let target = base.targets.first().context("its plan has no target")?;
+        let options = catalogue().tunables_of(target).into_iter().map(|tunable| Choice {
+            values: tunable.others().filter(|value| names.contains(&name(target, &[(&tunable, value)]))).collect(),
+            tunable,
+        });
+        let options = options.filter(|option| !option.values.is_empty()).collect();
+        base.stop.rounds = None;
+        Ok(Study { base, options })
+    }
+
+    pub(crate) fn margin(&self) -> f64 {
+        self.base.stop.threshold
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        let place = |name: &str| self.options.iter().position(|option| option.tunable.name == name);
+        let of = |(at, option): (usize, &Choice)| {
+            let values = option.values.iter().enumerate();
+            let excludes = values.flat_map(move |(level, value)| {
+                value.excludes.iter().filter_map(move |name| Some(((at, level + 1), place(name)?)))
+            });
+            excludes.collect::<Vec<_>>()
+        };
+        Space {
+            levels: self.options.iter().map(|option| option.values.len()).collect(),
+            excludes: self.options.iter().enumerate().flat_map(of).collect(),
+        }
+    }
+
+    /// What a configuration sets.
+    pub(super) fn settings(&self, config: &Config) -> Vec<(&Tunable, &'static TunableValue)> {
+        let set = self.options.iter().zip(config).filter(|(_, level)| **level > 0);
+        set.map(|(option, level)| (&option.tunable, option.values[level - 1])).collect()
+    }
+
+    pub(crate) fn target(&self, config: &Config) -> Target {
+        let default = &self.base.targets[0];
+        let settings = self.settings(config);
+        let target = settings.iter().fold(default.clone(), |target, (tunable, value)| tunable.applied(&target, value));
+        Target { name: name(default, &settings), ..target }
+    }
+
+    pub(super) fn plan(&self, kind: Kind, configs: &[Config], rounds: Option<u32>) -> Plan {
+        let copies = self.base.targets[1..].iter().cloned();
+        let fs = self.base.targets[0].fs.as_deref().unwrap_or_default();
+        Plan {
+            title: format!("options of {fs}, {}: {}", kind.name(), about(kind)),
+            // Rounds of one stage have nothing in common with those of another.
+            seed: self.base.seed.wrapping_add(kind as u64),
+            targets: configs.iter().map(|config| self.target(config)).chain(copies).collect(),
+            stop: Stop { rounds, race: kind == Kind::Race, ..self.base.stop },
+            ..self.base.clone()
+        }
+    }
+
+    /// The journal of a stage that was cut.
+    pub(super) fn unfinished(&self, folder: &Path) -> Result<Option<PathBuf>> {
+        for kind in Kind::ALL {
+            let path = journal(folder, kind);
+            if path.exists() && end(&fold_file(&path)?).is_none() {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn next(&self, folder: &Path) -> Result<Next> {
+        Ok(next(&self.space(), &self.stages(folder)?, self.margin()))
+    }
+
+    pub(crate) fn stages(&self, folder: &Path) -> Result<Vec<Stage>> {
+        let of = |kind: Kind| {
+            let path = journal(folder, kind);
+            path.exists().then(|| fold_file(&path).map(|folded| self.stage(kind, &folded)))
+        };
+        Kind::ALL.into_iter().filter_map(of).collect()
+    }
+
+    fn stage(&self, kind: Kind, folded: &Folded) -> Stage {
+        let planned = folded.run.iter().flat_map(|run| &run.plan.targets);
+        let names: Vec<String> = planned.filter(|target| !target.duplicate).map(|target| target.name.clone()).collect();
+        let is_over = end(folded).is_some_and(|end| kind == Kind::Race || end != Enough::Rounds);
+        let configs = names.iter().map(|name| self.config(name)).collect();
+        Stage { kind, configs, logs: logs_of_targets(folded, &names), is_over }
+    }
+
+    /// That of a target's name.
+    fn config(&self, wanted: &str) -> Config {
+        let default = &self.base.targets[0];
+        let words = wanted.strip_prefix(default.name.as_str()).unwrap_or_default().trim_start();
+        let words: Vec<&str> = words.split(BETWEEN).collect();
+        let level = |option: &Choice| {
+            let is_set = |value: &&TunableValue| words.contains(&word(&option.tunable, value).as_str());
+            option.values.iter().position(is_set).map_or(0, |at| at + 1)
+        };
+        self.options.iter().map(level).collect()
+    }
+}
+
+/// Why a run ended, if all its rounds are done.
+fn end(folded: &Folded) -> Option<Enough> {
+    let last = folded.looks.last()?;
+    let wanted = folded.run.as_ref()?.plan.stop.rounds;
+    last.end.filter(|end| *end != Enough::Rounds || wanted.is_none_or(|rounds| last.round >= rounds))
+}
+
+pub(super) fn journal(folder: &Path, kind: Kind) -> PathBuf {
+    folder.join(format!("{}-{}.jsonl", kind as u8 + 1, kind.name()))
+}
+
+/// Durability or checksums: what no tuning gives away unasked.
+pub(super) fn weakens(value: &TunableValue) -> bool {
+    matches!(value.weakens, Some((Weakened::Durability | Weakened::Checksums, _)))
+}
+
+/// False of what is as good as nothing written, and of what the target has already.
+fn changes(tunable: &Tunable, target: &Target, value: &TunableValue) -> bool {
+    tunable.applied(target, value) != *target
+}
+
+const BETWEEN: &str = ", ";
+
+fn name(default: &Target, settings: &[(&Tunable, &'static TunableValue)]) -> String {
+    let words: Vec<String> = settings.iter().map(|(tunable, value)| word(tunable, value)).collect();
+    format!("{} {}", default.name, words.join(BETWEEN)).trim_end().to_string()
+}
+
+/// As people say it: `commit=30`.
+pub(super) fn word(tunable: &Tunable, value: &TunableValue) -> String {
+    format!("{}={}", tunable.name, value.name)
+}
+
+/// What a stage is for.
+pub(super) fn about(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Alone => "each value by itself",
+        Kind::Crossed => "all in combinations",
+        Kind::Race => "the best against the default",
+        Kind::Confirm => "the winner in fresh rounds",
+    }
+}
