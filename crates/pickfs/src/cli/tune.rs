@@ -13,7 +13,7 @@ pub(crate) use answer::Tuned;
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use pickfs_host::executor;
-use pickfs_host::run::{self, Aims, Finish, Progress, Trust, tell};
+use pickfs_host::run::{self, Finish, Progress, StopChange, Trust, tell};
 use pickfs_stats::tuning::Next;
 use pickfs_system::units::parse_share;
 use std::path::{Path, PathBuf};
@@ -134,13 +134,14 @@ impl Arguments {
     fn measured(&self, study: &Study, folder: &Path, progress: &mut dyn Progress) -> Result<Option<u8>> {
         let mut agreed = None;
         loop {
-            let (journal, plan, aims) = match study.unfinished(folder)? {
-                Some(journal) => (journal, None, Aims::default()),
+            let (journal, plan, stop_change) = match study.unfinished(folder)? {
+                Some(journal) => (journal, None, StopChange::default()),
                 None => match study.next(folder)? {
                     Next::Done(_) => return Ok(None),
                     Next::Measure { kind, configs, rounds } => {
-                        let (journal, aims) = (study::journal(folder, kind), Aims { rounds, ..Aims::default() });
-                        (journal, Some(study.plan(kind, &configs, rounds)), aims)
+                        let (journal, stop_change) =
+                            (study::journal(folder, kind), StopChange { rounds, ..StopChange::default() });
+                        (journal, Some(study.plan(kind, &configs, rounds)), stop_change)
                     }
                 },
             };
@@ -159,7 +160,7 @@ impl Arguments {
                     tell(&plan.title);
                     run::begin(&plan, erasures, executor::ALL, &journal, progress)
                 }
-                None => run::resume(&journal, erasures, Trust::Own, aims, executor::ALL, progress),
+                None => run::resume(&journal, erasures, Trust::Own, stop_change, executor::ALL, progress),
             };
             [journal.as_path(), folder].into_iter().for_each(after::give_back);
             if finish? == Finish::Stopped {

@@ -2,7 +2,7 @@
 
 use super::super::catalogue::catalogue;
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{Enough, Folded, fold_file};
+use pickfs_core::journal::{Folded, StopReason, fold_file};
 use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableValue, Weakened, nearest};
 use pickfs_host::analysis::logs_of_targets;
 use pickfs_host::run::{self, Trust};
@@ -155,7 +155,7 @@ impl Study {
     fn stage(&self, kind: Kind, folded: &Folded) -> Stage {
         let planned = folded.run.iter().flat_map(|run| &run.plan.targets);
         let names: Vec<String> = planned.filter(|target| !target.duplicate).map(|target| target.name.clone()).collect();
-        let is_over = end(folded).is_some_and(|end| kind == Kind::Race || end != Enough::Rounds);
+        let is_over = end(folded).is_some_and(|end| kind == Kind::Race || end != StopReason::Rounds);
         let configs = names.iter().map(|name| self.config(name)).collect();
         Stage { kind, configs, logs: logs_of_targets(folded, &names), is_over }
     }
@@ -174,10 +174,10 @@ impl Study {
 }
 
 /// Why a run ended, if all its rounds are done.
-fn end(folded: &Folded) -> Option<Enough> {
+fn end(folded: &Folded) -> Option<StopReason> {
     let last = folded.looks.last()?;
     let wanted = folded.run.as_ref()?.plan.stop.rounds;
-    last.end.filter(|end| *end != Enough::Rounds || wanted.is_none_or(|rounds| last.round >= rounds))
+    last.end.filter(|end| *end != StopReason::Rounds || wanted.is_none_or(|rounds| last.round >= rounds))
 }
 
 pub(super) fn journal(folder: &Path, kind: Kind) -> PathBuf {
