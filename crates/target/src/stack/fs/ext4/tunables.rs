@@ -32,10 +32,12 @@ pub(super) const TUNABLES: &[Tunable] = &[
             value("off", &["-O", "^bigalloc"]).lacks("bigalloc"),
             value("16384", &["-O", "bigalloc", "-C", "16384"])
                 .shown("Cluster size: 16384")
-                .weakens(Space, "a small file takes a whole cluster"),
+                .weakens(Space, "a small file takes a whole cluster")
+                .excludes(&["inode_ratio"]),
             value("65536", &["-O", "bigalloc", "-C", "65536"])
                 .shown("Cluster size: 65536")
-                .weakens(Space, "a small file takes a whole cluster"),
+                .weakens(Space, "a small file takes a whole cluster")
+                .excludes(&["inode_ratio"]),
         ],
         default: Is("off"),
         since: "Linux 3.2",
@@ -82,7 +84,8 @@ pub(super) const TUNABLES: &[Tunable] = &[
         values: &[
             value("off", &["-O", "^has_journal"])
                 .lacks("has_journal")
-                .weakens(Durability, "after a crash it must be checked, and may have lost files"),
+                .weakens(Durability, "after a crash it must be checked, and may have lost files")
+                .excludes(&["commit", "data", "journal_async_commit", "journal_size", "orphan_file"]),
             value("on", &["-O", "has_journal"]).shown("has_journal"),
         ],
         default: Is("on"),
@@ -117,7 +120,8 @@ pub(super) const TUNABLES: &[Tunable] = &[
         values: &[
             value("128", &["-I", "128"])
                 .shown("Inode size: 128")
-                .weakens(Features, "no dates after 2038, no creation time, no times below a second"),
+                .weakens(Features, "no dates after 2038, no creation time, no times below a second")
+                .excludes(&["inline_data"]),
             value("256", &["-I", "256"]).shown("Inode size: 256"),
             value("512", &["-I", "512"]).shown("Inode size: 512"),
             value("1024", &["-I", "1024"]).shown("Inode size: 1024"),

@@ -12,8 +12,8 @@ pub(super) const TUNABLES: &[Tunable] = &[
         about: "allocation groups, which are written side by side",
         values: &[
             value("2", &["-d", "agcount=2"]).shown("agcount=2"),
-            value("8", &["-d", "agcount=8"]).shown("agcount=8"),
-            value("16", &["-d", "agcount=16"]).shown("agcount=16"),
+            value("8", &["-d", "agcount=8"]).shown("agcount=8").excludes(&["log_size"]),
+            value("16", &["-d", "agcount=16"]).shown("agcount=16").excludes(&["log_size"]),
         ],
         default: Depends("4 on less than 4 TiB; more on larger disks, and on arrays"),
         ..OF_MKFS
@@ -34,8 +34,8 @@ pub(super) const TUNABLES: &[Tunable] = &[
         name: "block_size",
         about: "bytes of a block",
         values: &[
-            value("1024", &["-b", "size=1024"]).shown("data = bsize=1024"),
-            value("2048", &["-b", "size=2048"]).shown("data = bsize=2048"),
+            value("1024", &["-b", "size=1024"]).shown("data = bsize=1024").excludes(&["inode_size", "sector_size"]),
+            value("2048", &["-b", "size=2048"]).shown("data = bsize=2048").excludes(&["inode_size", "sector_size"]),
             value("4096", &["-b", "size=4096"]).shown("data = bsize=4096"),
         ],
         default: Is("4096"),
@@ -80,7 +80,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         values: &[
             value("64m", &["-l", "size=64m"]),
             value("128m", &["-l", "size=128m"]),
-            value("256m", &["-l", "size=256m"]),
+            value("256m", &["-l", "size=256m"]).excludes(&["stripe"]),
         ],
         default: Depends("by the device: 64 MiB of 2 GiB, a 2048th of the device from 128 GiB on"),
         ..OF_MKFS
@@ -88,7 +88,10 @@ pub(super) const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "log_stripe",
         about: "bytes to which writes of the log are rounded up",
-        values: &[value("32k", &["-l", "su=32k"]), value("256k", &["-l", "su=256k"])],
+        values: &[
+            value("32k", &["-l", "su=32k"]).excludes(&["logbsize"]),
+            value("256k", &["-l", "su=256k"]).excludes(&["logbsize"]),
+        ],
         default: Depends("none; the stripe unit of an array below"),
         ..OF_MKFS
     },
@@ -139,7 +142,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     Tunable {
         name: "stripe",
         about: "chunk and width of the array below",
-        values: &[value("4 x 64 KiB", &["-d", "su=64k,sw=4"])],
+        values: &[value("4 x 64 KiB", &["-d", "su=64k,sw=4"]).excludes(&["logbsize"])],
         default: Depends("what the device says, mostly none"),
         ..OF_MKFS
     },
