@@ -3,7 +3,7 @@
 use super::super::catalogue::catalogue;
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Enough, Folded, fold_file};
-use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableValue, Weakened, nearest};
+use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableKind, TunableValue, Weakened, nearest};
 use pickfs_host::analysis::logs_of_targets;
 use pickfs_host::run::{self, Trust};
 use pickfs_stats::tuning::{Config, Kind, MOST_FACTORS, Next, Space, Stage, next};
@@ -26,7 +26,7 @@ pub(crate) struct Study {
 }
 
 impl Study {
-    /// Of the options with these names, or of all. What weakens durability or checksums takes part only if it may.
+    /// Of the options with these names, or of all that are the file system's own. What weakens durability or checksums takes part only if it may.
     pub(super) fn new(mut base: Plan, names: &[String], weaken: bool, margin: f64) -> Result<Study, String> {
         let Some(target) = base.targets.first().filter(|target| target.fs.is_some()) else {
             return Err(
@@ -43,7 +43,13 @@ impl Study {
             ));
         }
         let is_open = |value: &&TunableValue| weaken || !weakens(value);
-        let is_named = |tunable: &&Tunable| names.is_empty() || names.iter().any(|name| name == tunable.name);
+        let is_own = |tunable: &Tunable| {
+            !matches!(tunable.kind, TunableKind::Queue | TunableKind::Sysctl | TunableKind::Layer(_))
+        };
+        let is_named = |tunable: &&Tunable| match names {
+            [] => is_own(tunable),
+            names => names.iter().any(|name| name == tunable.name),
+        };
         let options = all.iter().filter(is_named).map(|tunable| Choice {
             tunable: *tunable,
             values: tunable.others().filter(is_open).filter(|value| changes(tunable, target, value)).collect(),
