@@ -221,3 +221,51 @@ pub(super) fn about(kind: Kind) -> &'static str {
         Kind::Confirm => "the winner in fresh rounds",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pickfs_host::wording::advice;
+
+    fn of_ext4(names: &[&str], weaken: bool) -> Result<Study, String> {
+        let target = Target { name: "ext4".into(), fs: Some("ext4".into()), ..Target::default() };
+        let base = Plan { targets: vec![target.clone(), target.again()], reference: "ext4".into(), ..Plan::default() };
+        Study::new(base, &names.iter().map(|name| name.to_string()).collect::<Vec<_>>(), weaken, 0.03)
+    }
+
+    #[test]
+    fn a_configuration_is_known_by_the_name_of_its_target() {
+        let study = of_ext4(&["data", "delalloc", "inode_size", "stripe"], true).unwrap();
+        let space = study.space();
+        for option in 0..space.levels.len() {
+            let config: Config =
+                (0..space.levels.len()).map(|at| if at == option { 0 } else { space.levels[at] }).collect();
+            assert_eq!(study.config(&study.target(&config).name), config, "{}", study.target(&config).name);
+        }
+        assert_eq!(study.config("ext4"), vec![0; space.levels.len()]);
+        let excluded = |name: &str| study.options.iter().position(|option| option.tunable.name == name).unwrap();
+        assert!(
+            space.excludes.iter().any(|((with, _), other)| (*with, *other) == (excluded("data"), excluded("delalloc")))
+        );
+    }
+
+    #[test]
+    fn what_weakens_is_left_out_unless_it_may() {
+        let count = |weaken| of_ext4(&[], weaken).unwrap().space().levels.iter().sum::<usize>();
+        assert!(count(true) > count(false));
+        assert!(of_ext4(&["barrier"], true).is_ok() && of_ext4(&["barrier"], false).is_err());
+    }
+
+    #[test]
+    fn the_lines_of_a_configuration_set_its_options() {
+        let study = of_ext4(&["inode_size", "lazytime"], false).unwrap();
+        let target = study.target(&vec![1, 1]);
+        assert_eq!(target.name, "ext4 inode_size=128, lazytime=on");
+        let advice = advice::of_target(&target, &target.mkfs, &target.mount).unwrap();
+        let lines: Vec<&str> = advice.steps.iter().map(|step| step.command.as_str()).collect();
+        assert!(
+            lines.contains(&"mkfs.ext4 -I 128 /dev/DISK") && lines.contains(&"mount -o remount,lazytime /mnt/FOLDER"),
+            "{lines:?}"
+        );
+    }
+}
