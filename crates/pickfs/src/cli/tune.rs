@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// What the file system is for, such as laptop or postgres (`pickfs for` lists all) [default: a tree]
     #[arg(value_name = "WHAT")]
     purpose: Option<String>,
-    /// Options to try, such as atime,commit (`pickfs list options FS`) [default: all that the file system has]
+    /// Options to try, such as atime,commit (`pickfs list options FS`) [default: all of the file system itself]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     options: Vec<String>,
     /// Try what weakens durability or checksums too

@@ -9,10 +9,13 @@ const MARGIN: f64 = 0.03;
 const FEW: usize = 30;
 const MANY: usize = 500;
 
+/// Two levels of options, and what they add together.
+type Pair = ((usize, usize), (usize, usize), f64);
+
 /// What each level adds to the logarithm of the time, and what pairs of levels add beside.
 struct Grid {
     levels: Vec<Vec<f64>>,
-    pairs: Vec<((usize, usize), (usize, usize), f64)>,
+    pairs: Vec<Pair>,
 }
 
 impl Grid {
@@ -182,6 +185,8 @@ fn of_equals_the_default_is_named() {
             [!matches!(search.answer, Answer::Winner(..)), !useful, is_fine]
         };
         let (found, _) = shares(2, scatter, |_| Grid::of_equals(), holds);
-        assert!(found[..2].iter().all(|share| *share >= 0.80), "{scatter}: {found:?}");
+        // More noise than that asks for more rounds than a search takes.
+        let shown = if scatter < 0.1 { 3 } else { 2 };
+        assert!(found[..shown].iter().all(|share| *share >= least()), "{scatter}: {found:?}");
     }
 }

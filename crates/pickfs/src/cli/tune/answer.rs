@@ -206,7 +206,7 @@ impl Tuned {
             let _ = write!(out, "\n\n{}", lines_of(advice, width));
         }
         let journals = self.stages.iter().map(|stage| format!("\n  pickfs report {}", stage.journal.display()));
-        out + "\n\nAll rounds:" + &journals.collect::<String>() + "\n"
+        out.trim_end().to_string() + "\n\nAll rounds:" + &journals.collect::<String>() + "\n"
     }
 
     /// The sentence that answers.

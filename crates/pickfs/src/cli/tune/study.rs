@@ -2,8 +2,8 @@
 
 use super::super::catalogue::catalogue;
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{Folded, StopReason, fold_file};
-use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableValue, Weakened, nearest};
+use pickfs_core::journal::{StopReason, Folded, fold_file};
+use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableKind, TunableValue, Weakened, nearest};
 use pickfs_host::analysis::logs_of_targets;
 use pickfs_host::run::{self, Trust};
 use pickfs_stats::tuning::{Config, Kind, MOST_FACTORS, Next, Space, Stage, next};
@@ -26,7 +26,7 @@ pub(crate) struct Study {
 }
 
 impl Study {
-    /// Of the options with these names, or of all. What weakens durability or checksums takes part only if it may.
+    /// Of the options with these names, or of all that are the file system's own. What weakens durability or checksums takes part only if it may.
     pub(super) fn new(mut base: Plan, names: &[String], weaken: bool, margin: f64) -> Result<Study, String> {
         let Some(target) = base.targets.first().filter(|target| target.fs.is_some()) else {
             return Err(
@@ -43,7 +43,13 @@ impl Study {
             ));
         }
         let is_open = |value: &&TunableValue| weaken || !weakens(value);
-        let is_named = |tunable: &&Tunable| names.is_empty() || names.iter().any(|name| name == tunable.name);
+        let is_own = |tunable: &Tunable| {
+            !matches!(tunable.kind, TunableKind::Queue | TunableKind::Sysctl | TunableKind::Layer(_))
+        };
+        let is_named = |tunable: &&Tunable| match names {
+            [] => is_own(tunable),
+            names => names.iter().any(|name| name == tunable.name),
+        };
         let options = all.iter().filter(is_named).map(|tunable| Choice {
             tunable: *tunable,
             values: tunable.others().filter(is_open).filter(|value| changes(tunable, target, value)).collect(),
@@ -213,5 +219,53 @@ pub(super) fn about(kind: Kind) -> &'static str {
         Kind::Crossed => "all in combinations",
         Kind::Race => "the best against the default",
         Kind::Confirm => "the winner in fresh rounds",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pickfs_host::wording::advice;
+
+    fn of_ext4(names: &[&str], weaken: bool) -> Result<Study, String> {
+        let target = Target { name: "ext4".into(), fs: Some("ext4".into()), ..Target::default() };
+        let base = Plan { targets: vec![target.clone(), target.again()], reference: "ext4".into(), ..Plan::default() };
+        Study::new(base, &names.iter().map(|name| name.to_string()).collect::<Vec<_>>(), weaken, 0.03)
+    }
+
+    #[test]
+    fn a_configuration_is_known_by_the_name_of_its_target() {
+        let study = of_ext4(&["data", "delalloc", "inode_size", "stripe"], true).unwrap();
+        let space = study.space();
+        for option in 0..space.levels.len() {
+            let config: Config =
+                (0..space.levels.len()).map(|at| if at == option { 0 } else { space.levels[at] }).collect();
+            assert_eq!(study.config(&study.target(&config).name), config, "{}", study.target(&config).name);
+        }
+        assert_eq!(study.config("ext4"), vec![0; space.levels.len()]);
+        let excluded = |name: &str| study.options.iter().position(|option| option.tunable.name == name).unwrap();
+        assert!(
+            space.excludes.iter().any(|((with, _), other)| (*with, *other) == (excluded("data"), excluded("delalloc")))
+        );
+    }
+
+    #[test]
+    fn what_weakens_is_left_out_unless_it_may() {
+        let count = |weaken| of_ext4(&[], weaken).unwrap().space().levels.iter().sum::<usize>();
+        assert!(count(true) > count(false));
+        assert!(of_ext4(&["barrier"], true).is_ok() && of_ext4(&["barrier"], false).is_err());
+    }
+
+    #[test]
+    fn the_lines_of_a_configuration_set_its_options() {
+        let study = of_ext4(&["inode_size", "lazytime"], false).unwrap();
+        let target = study.target(&vec![1, 1]);
+        assert_eq!(target.name, "ext4 inode_size=128, lazytime=on");
+        let advice = advice::of_target(&target, &target.mkfs, &target.mount).unwrap();
+        let lines: Vec<&str> = advice.steps.iter().map(|step| step.command.as_str()).collect();
+        assert!(
+            lines.contains(&"mkfs.ext4 -I 128 /dev/DISK") && lines.contains(&"mount -o remount,lazytime /mnt/FOLDER"),
+            "{lines:?}"
+        );
     }
 }
