@@ -203,6 +203,8 @@ fn the_work_sees_the_file_system_through_programs() {
         assert!(fact(cell, "mount").contains("/dev/loop"), "{}", cell.target);
         let tried = cell.provenance.facts.get("tried: fsync waits for the disk").map(String::as_str);
         assert_eq!(tried, (cell.target != "ext4").then_some("yes"), "{}", cell.target);
+        let of_folder = cell.provenance.facts.contains_key("tried: fsync of a folder waits for the disk");
+        assert_eq!(of_folder, cell.target != "ext4", "{}", cell.target);
         assert!(cell.provenance.weakened.is_empty(), "{}: {:?}", cell.target, cell.provenance.weakened);
         match cell.target.as_str() {
             "ext4" => {}

@@ -47,18 +47,26 @@ fn found(stack: &BuiltStack, runner: &StepRunner, trial: &Path, link: &Path) -> 
         ("locks", locks(&file, trial)?),
         ("hard links", std::fs::hard_link(trial, link).is_ok()),
     ];
+    let _ = std::fs::remove_file(link);
     // What was done so far must not be taken for what is synced now.
     stack.make_durable(runner)?;
+    File::create_new(link)?;
+    let folder = File::open(&stack.root)?;
+    let of_folder = waits(stack, 1, || folder.sync_all()).map(|waits| ("fsync of a folder waits for the disk", waits));
     let mut content = vec![0; CONTENT];
     Random::new(stack.seed, STREAM).fill(&mut content);
     file.write_all(&content)?;
+    let of_file = waits(stack, CONTENT as u64, || file.sync_all()).map(|waits| (FSYNC, waits));
+    Ok(found.into_iter().chain(of_folder).chain(of_file).collect())
+}
+
+/// Whether the devices have written that many bytes when it has returned; nothing where they count none.
+fn waits(stack: &BuiltStack, least: u64, sync: impl FnOnce() -> std::io::Result<()>) -> Option<bool> {
     let devices = stack.subject.devices();
-    let before = counters_of(&devices);
-    let synced = file.sync_all().is_ok();
-    let written =
-        before.zip(counters_of(&devices)).map(|(before, now)| now.write_bytes.saturating_sub(before.write_bytes));
-    let fsync = written.map(|bytes| (FSYNC, synced && bytes >= CONTENT as u64));
-    Ok(found.into_iter().chain(fsync).collect())
+    let before = counters_of(&devices)?;
+    let synced = sync().is_ok();
+    let written = counters_of(&devices)?.write_bytes.saturating_sub(before.write_bytes);
+    Some(synced && written >= least)
 }
 
 /// A second open of the file does not get the lock that the first has.

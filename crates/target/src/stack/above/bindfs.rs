@@ -9,6 +9,7 @@ pub(crate) const BINDFS: Above = Above {
     versions: &[("bindfs", &["bindfs", "--version"])],
     folders: &["bindfs"],
     stores: "bindfs",
+    weakens: &["an fsync of a folder does not make its names durable (found by `ledger` with bindfs 1.14.7)"],
     mount: |seat| argv(["bindfs", &seat.data(), &seat.at()]),
     ..Above::SERVED
 };

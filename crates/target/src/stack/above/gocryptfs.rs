@@ -5,7 +5,13 @@ use super::*;
 pub(crate) const GOCRYPTFS: Above = Above {
     name: "gocryptfs",
     about: "an encrypted folder: AES-256-GCM, blocks of 4 KiB, a program in Go",
-    needs: &[Need::Root, Need::Program { name: "gocryptfs", package: "gocryptfs" }, FUSE],
+    needs: &[
+        Need::Root,
+        Need::Program { name: "gocryptfs", package: "gocryptfs" },
+        // Its server gives its output to it, and keeps the pipes of the mount where it is missing.
+        Need::Program { name: "logger", package: "bsdutils" },
+        FUSE,
+    ],
     versions: &[("gocryptfs", &["gocryptfs", "--version"])],
     kind: "fuse.gocryptfs",
     folders: &["gocryptfs"],
