@@ -17,7 +17,7 @@ use crate::codec::{Chunks, Codec};
 
 const BLOCK: u64 = 4096;
 const MAX_INLINE: u64 = 1024;
-const EXTENT: Chunks = Chunks { codec: &Codec::Lz4, bytes: 64 << 10, only_full: false, header: 0, block: BLOCK };
+const EXTENT: Chunks = Chunks { codec: &Codec::Lz4Fast, bytes: 64 << 10, only_full: false, header: 0, block: BLOCK };
 pub(crate) const LZ4: Codec = Codec::Chunks(EXTENT);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd64k, header: 4, ..EXTENT });
 

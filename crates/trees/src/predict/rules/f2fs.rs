@@ -18,7 +18,7 @@ const BLOCK: u64 = 4096;
 /// Addresses in an inode, without those of attributes and one that is reserved, of 4 bytes each.
 const MAX_INLINE: u64 = 4 * (923 - 50 - 1);
 const CLUSTER: Chunks =
-    Chunks { codec: &Codec::Lz4, bytes: 4 * BLOCK as usize, only_full: true, header: 24, block: BLOCK };
+    Chunks { codec: &Codec::Lz4Fast, bytes: 4 * BLOCK as usize, only_full: true, header: 24, block: BLOCK };
 pub(crate) const LZ4: Codec = Codec::Chunks(CLUSTER);
 pub(crate) const ZSTD: Codec = Codec::Chunks(Chunks { codec: &Codec::Zstd(1), ..CLUSTER });
 
