@@ -45,9 +45,17 @@ impl Model {
     pub(crate) fn explanations(&self) -> Vec<String> {
         let Some(kept) = &self.why else { return Vec::new() };
         let on = kept.simulated_on.as_ref().map_or(String::new(), |disk| format!("Simulated on {disk}: "));
-        let doubt = if kept.is_proved { "" } else { " The causes are not proved." };
         let said = |pair: &Pair| sentence(&pair.difference, &pair.target, &pair.reference, kept.threshold);
-        kept.whole().map(|pair| format!("{on}{}{doubt}", said(pair))).collect()
+        let doubt = |found: &Difference| {
+            let unproved = found.named().filter(|cause| found.proof_of(cause).is_none());
+            let unproved: Vec<String> = unproved.map(label).collect();
+            match unproved[..] {
+                _ if !kept.is_proved => " The causes are not proved.".to_string(),
+                [] => String::new(),
+                _ => format!(" Not proved: {}.", listed(&unproved)),
+            }
+        };
+        kept.whole().map(|pair| format!("{on}{}{}", said(pair), doubt(&pair.difference))).collect()
     }
 }
 

@@ -61,7 +61,7 @@ impl Verb for Arguments {
         let (journal, only) = split(&self.words)?;
         let folded = fold_file(&journal)?;
         if let Some(folder) = &self.charts {
-            write_charts(&folded, folder, self.png)?;
+            write_charts(&model(&folded, &journal)?, folder, self.png)?;
             return Ok(0);
         }
         if self.open {
@@ -141,12 +141,12 @@ fn page_through(text: &[u8]) -> Result<()> {
     pickfs_system::process::feed(&argv(words), text)
 }
 
-fn write_charts(folded: &Folded, folder: &Path, png: bool) -> Result<()> {
+fn write_charts(model: &Model, folder: &Path, png: bool) -> Result<()> {
     if png {
         RENDERER.check().map_err(|missing| anyhow!("no PNG can be drawn: {missing}"))?;
     }
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let pictures = render::pictures(&analysis::model(folded)?);
+    let pictures = render::pictures(model);
     for (name, picture) in &pictures {
         let path = folder.join(name);
         deliver(picture.as_bytes(), Some(&path))?;

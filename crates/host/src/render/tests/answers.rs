@@ -380,7 +380,8 @@ fn an_explanation_is_on_the_first_screen_and_in_every_report() {
     }
     let kept = Kept { threshold: 0.03, is_proved: true, pairs: vec![pair], ..Kept::default() };
     model.why = Some(kept.clone());
-    let wanted = "Why xfs takes 58 % longer than ext4 (all phases): 58 % waits for metadata reads, 0 % other.";
+    let wanted = "Why xfs takes 58 % longer than ext4 (all phases): 58 % waits for metadata reads, 0 % other. \
+                  Not proved: waiting for metadata reads.";
     let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('\u{a0}', " ");
     for format in ["text", "full", "html", "json", "markdown"] {
         let shown = in_one_line(&rendered(&model, format));
