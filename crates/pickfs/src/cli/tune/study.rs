@@ -2,7 +2,7 @@
 
 use super::super::catalogue::catalogue;
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{StopReason, Folded, fold_file};
+use pickfs_core::journal::{Folded, StopReason, fold_file};
 use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableKind, TunableValue, Weakened, nearest};
 use pickfs_host::analysis::logs_of_targets;
 use pickfs_host::run::{self, Trust};
