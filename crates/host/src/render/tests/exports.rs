@@ -279,7 +279,7 @@ fn a_new_format_is_one_file_and_one_line() {
 fn a_format_refuses_what_it_cannot_show() {
     let refused = find("csv").unwrap().write(Document::Ranking(&[]), &Options::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::Unsupported);
-    assert_eq!(names(Kind::Comparison), ["json", "markdown", "text"]);
-    assert_eq!(names(Kind::Ranking), ["markdown", "text"]);
+    assert_eq!(names(Kind::Comparison), ["html", "json", "markdown", "text"]);
+    assert_eq!(names(Kind::Ranking), ["html", "markdown", "text"]);
     assert_eq!(names(Kind::Run).len(), ALL.len());
 }
