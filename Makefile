@@ -30,11 +30,12 @@ test: install-run install-test install-build
 	cargo test --locked --no-run
 	$(MAKE) --jobs 2 test-here test-guests
 
+# Cargo would take the jobs of make for its own.
 test-here:
-	cargo test --locked -- --nocapture --skip deep:: --skip guests::
+	MAKEFLAGS= cargo test --locked -- --nocapture --skip deep:: --skip guests::
 
 test-guests:
-	crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --skip deep:: guests::
+	MAKEFLAGS= crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --skip deep:: guests::
 
 # What CI runs beside it: more guests and simulations, servers, kills, and the statistics against simulated truth. Real runs wait
 # for each other, and guests and what computes use the processors that they leave idle.
@@ -43,13 +44,13 @@ test-deep: deps
 	$(MAKE) --jobs 3 test-deep-runs test-deep-guests test-deep-computed
 
 test-deep-runs:
-	cargo test --locked --test end-to-end -- --nocapture --skip deep::guest $(DEEP_COMPUTED:%=--skip %) deep::
+	MAKEFLAGS= cargo test --locked --test end-to-end -- --nocapture --skip deep::guest $(DEEP_COMPUTED:%=--skip %) deep::
 
 test-deep-guests:
-	crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --test-threads=1 deep::guest
+	MAKEFLAGS= crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --test-threads=1 deep::guest
 
 test-deep-computed:
-	nice cargo test --locked --test end-to-end -- --nocapture --test-threads=1 $(DEEP_COMPUTED)
+	MAKEFLAGS= nice cargo test --locked --test end-to-end -- --nocapture --test-threads=1 $(DEEP_COMPUTED)
 
 DEEP_COMPUTED = $(addprefix deep::,$(addsuffix ::,atlas constants equals forecasts foreign_noise fuzz gate recipes recomputed savings statistics verdicts))
 

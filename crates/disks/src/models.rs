@@ -74,6 +74,19 @@ pub fn find(name: &str) -> Option<Disk> {
 mod tests {
     use super::*;
 
+    /// Its file is read like any other's, and only what holds data of files has changed.
+    #[test]
+    fn a_share_of_the_buffers_is_a_disk_too() {
+        let disk = find("hdd-5400").unwrap();
+        let small = Disk::parse(&toml::to_string(&disk.with_buffers(0.03).unwrap()).unwrap()).unwrap();
+        let differing = disk.parameters.iter().filter(|(name, value)| small.parameters[name.as_str()] != **value);
+        let differing: Vec<(&str, f64)> =
+            differing.map(|(name, _)| (name.as_str(), small.number(name).unwrap())).collect();
+        assert_eq!(differing, [("cache_mib", 0.9375), ("segments", 1.0)]);
+        let flash = find("nvme").unwrap();
+        assert_eq!(flash.with_buffers(0.03).unwrap().parameters, flash.parameters);
+    }
+
     #[test]
     fn every_disk_is_complete_and_names_its_sources() {
         assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));

@@ -4,11 +4,11 @@ mod tables;
 
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::sys::disk_model::{DiskModel, WORDS};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub type Words = [u64; WORDS];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Answers at once.
@@ -42,7 +42,7 @@ impl Kind {
 }
 
 /// A model's file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
     /// One line for lists.
@@ -103,6 +103,17 @@ impl Disk {
         let fields = place.with_context(|| format!("the parameter `{name}` is missing"))?;
         fields.insert("is".to_string(), significant(number, 6).into());
         Ok(changed)
+    }
+
+    /// The same disk with a share of its buffers, for a share of the files: else files would be read from a buffer in which they
+    /// had no room. A disk without such buffers as it is.
+    pub fn with_buffers(&self, share: f64) -> Result<Disk> {
+        let buffers = [("segments", 1.0, 1.0), ("cache_mib", 0.0625, 0.0625)];
+        let has = buffers.iter().filter(|(name, ..)| self.parameters.contains_key(*name));
+        has.copied().try_fold(self.clone(), |disk, (name, least, step)| {
+            let number = (self.number(name)? * share / step).round() * step;
+            disk.with(name, number.max(least))
+        })
     }
 
     /// The table for the model. `start` is where on the disk its device begins, in sectors; `phase_ns` the angle of the

@@ -7,7 +7,8 @@ use crate::cli::{Exit, FAILED, Outcome, STOPPED, Verb, there, why};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Folded, Outcome as Ended, fold_file};
 use pickfs_core::metric;
-use pickfs_core::plan::Plan;
+use pickfs_core::plan::{Plan, Settings};
+use pickfs_disks::Disk;
 use pickfs_host::analysis::{Costs, Miss, score};
 use pickfs_host::executor;
 use pickfs_host::run::{self, Finish, StopChange, Trust, tell};
@@ -107,7 +108,32 @@ impl Score {
         let folder = std::path::absolute(&table.file)?.parent().unwrap_or(Path::new("/")).to_path_buf();
         let is_known = |at: &usize| fs_of(table, *at).is_none_or(|name| fs::find(name).is_some());
         let rows: Vec<usize> = (0..table.words.rows.len()).filter(is_known).collect();
-        table.words.plan(&rows, self.scale, &folder)
+        let mut plan = table.words.plan(&rows, self.scale, &folder)?;
+        if self.scale < 1.0 {
+            plan.targets.iter_mut().try_for_each(|target| self.shrink_buffers(&mut target.machine))?;
+        }
+        Ok(plan)
+    }
+
+    /// A model of pickfs's is given buffers in proportion to the files; one of the user's own stays as it is.
+    fn shrink_buffers(&self, machine: &mut Settings) -> Result<()> {
+        let Some((name, disk)) =
+            machine.text("disk").and_then(|name| Some((name.to_string(), pickfs_disks::find(name)?)))
+        else {
+            return Ok(());
+        };
+        let smaller = disk.with_buffers(self.scale)?;
+        if smaller.parameters == disk.parameters {
+            return Ok(());
+        }
+        let folder = std::path::absolute(&self.journals)?;
+        let file = folder.join(format!("{name}-{}.toml", self.scale));
+        let about = format!("{}; its buffers times {}, as the files of a score card", disk.about, self.scale);
+        let text = toml::to_string(&Disk { about, ..smaller })?;
+        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text));
+        written.with_context(|| format!("cannot write {}", file.display()))?;
+        machine.0.insert("disk".into(), file.display().to_string().into());
+        Ok(())
     }
 
     /// Every cell of the plan has ended; false where that was stopped on request.
@@ -231,7 +257,10 @@ impl Done<'_> {
             }
         }
         let scale = self.arguments.scale;
-        lines.extend((scale != 1.0).then(|| format!("{scale} times the files that were published")));
+        lines.extend(
+            (scale != 1.0)
+                .then(|| format!("{scale} times the files that were published, and the buffers of a hard disk too")),
+        );
         Ok(lines)
     }
 
