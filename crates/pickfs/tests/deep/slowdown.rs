@@ -12,6 +12,9 @@ const FILES: u32 = 100;
 /// Times of equal work that are further apart than this show that something else had the processor.
 const DISTURBED: f64 = 1.15;
 
+/// The usual margin, 3 %, as a ratio.
+const MATTERS: f64 = 1.03;
+
 /// Compares `few` with `many`, which has `more` files more. What disturbs the machine is seen
 /// within each target, never between them, so a run may be repeated for it: three runs at most.
 /// Returns with the model how far apart equal work lay in the last run.
@@ -80,8 +83,7 @@ fn a_fifth_more_work_is_found_and_its_size_told() {
     assert_eq!((verdict.kind, best), (VerdictKind::Pick, vec!["few"]), "{}", model.works[0].headline(&model));
 }
 
-/// Far below the difference that matters: a tie, or on a noisy machine unresolved or perhaps negligible; never
-/// a winner by more.
+/// Far below the difference that matters: a tie, or unresolved on a noisy machine, or a winner; never a winner by more.
 #[test]
 fn a_hundredth_more_work_is_no_difference_that_matters() {
     if not_run(unable(&["ext4"])) {
@@ -95,7 +97,9 @@ fn a_hundredth_more_work_is_no_difference_that_matters() {
 fn assert_no_clear_winner(model: &Model) {
     let (verdict, against) = (&model.works[0].verdict, many_against_few(model));
     println!("{}, {}, {}", against.ratio(), model.works[0].noise_floor(model), model.works[0].headline(model));
-    assert!(!matches!(against.finding, Some(Finding::Higher | Finding::Lower)), "{}", against.words());
+    // A true hundredth may well be seen; what is said to be more than the margin would be false.
+    let (low, high) = against.estimate.interval.unwrap_or((0.0, f64::INFINITY));
+    assert!(low < MATTERS && high > 1.0 / MATTERS, "{}", against.words());
     let kinds = [VerdictKind::Tie, VerdictKind::Unresolved, VerdictKind::Pick];
     assert!(kinds.contains(&verdict.kind), "{}", model.works[0].headline(model));
 }
