@@ -3,7 +3,7 @@
 
 use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_core::journal::Folded;
-use pickfs_host::analysis::{self, Comparison, Model, VerdictKind};
+use pickfs_host::analysis::{self, Comparison, Model, VerdictKind, Warning};
 use pickfs_stats::Finding;
 use std::collections::BTreeMap;
 
@@ -70,7 +70,9 @@ fn a_fifth_more_work_is_found_and_its_size_told() {
     println!("{}, {}", against.ratio(), model.works[0].headline(&model));
     let (low, high) = against.estimate.interval.expect("eight rounds have an interval");
     assert!(low < 1.3 && 1.1 < high, "{}", against.ratio());
-    if spread > DISTURBED {
+    // Where other programs had the machine, the report calls no difference clear.
+    let is_held_back = model.doubts.iter().any(|doubt| matches!(doubt, Warning::Unreliable { .. }));
+    if spread > DISTURBED || is_held_back {
         // A machine that others disturb for so long may show less, but nothing that is wrong.
         assert!(!matches!(against.finding, Some(Finding::Lower)), "{}", against.words());
         let best: Vec<&str> = verdict.best.iter().map(|target| model.targets[*target].name.as_str()).collect();
