@@ -16,6 +16,9 @@ use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// What a bundle calls its journal.
+pub(crate) const SHARED: &str = "journal.jsonl";
+
 /// Places that are named of one rule.
 const MOST_PLACES: usize = 3;
 
@@ -43,7 +46,7 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         let (journal, page) = read(&journals::named(&self.file)?)?;
-        let audit = Audit::of(&journal, page, self.again()?)?;
+        let audit = Audit::of(&journal, Path::new(SHARED), page, self.again()?)?;
         if let Some(page) = &self.disclosure {
             let is_html = page.extension().is_some_and(|end| end == "html" || end == "htm");
             let sections = audit.disclosure();
@@ -93,14 +96,19 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn of(journal: &[u8], page: Option<String>, again: Option<Folded>) -> Result<Audit> {
+    /// `name` is what the page calls the journal.
+    pub(crate) fn of(journal: &[u8], name: &Path, page: Option<String>, again: Option<Folded>) -> Result<Audit> {
         let folded = fold(journal)?;
-        let model = report::model(&folded, Path::new("journal.jsonl"))?;
+        let model = report::model(&folded, name)?;
         let evidence = Evidence::new(journal, &folded, Beside { again, ..beside(journal, &model, page)? })?;
         let findings = evidence.findings();
         let grade = evidence.grade(&findings);
         let name = Sha256::digest(journal).iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Audit { model, findings, grade, name })
+    }
+
+    pub(crate) fn page(&self) -> Result<Vec<u8>> {
+        report::page(&self.model)
     }
 
     pub(crate) fn grade(&self) -> Grade {

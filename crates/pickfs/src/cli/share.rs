@@ -1,6 +1,6 @@
 //! `pickfs share`: a run for others to see, without secrets and without what identifies its user and machine.
 
-use super::audit::Audit;
+use super::audit::{Audit, SHARED};
 use super::{Exit, Outcome, Verb, journals, programs, report};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::journal::{self, Anonymous, Folded, fold_file, open_file};
@@ -40,22 +40,21 @@ impl Verb for Arguments {
             return Err(Exit::usage(format!("{} is there already; -o names another file", output.display())));
         }
         let desk = Desk::new(&output)?;
-        let shared = desk.0.join("journal.jsonl");
+        let shared = desk.0.join(SHARED);
         let mut anonymous = Anonymous::new(names(&fold_file(&journal)?));
         let text = std::io::read_to_string(open_file(&journal)?);
         let text = text.with_context(|| format!("cannot read {}", journal.display()))?;
         let lines = anonymous.lines(&text);
-        std::fs::write(&shared, lines.join("\n") + "\n")
-            .with_context(|| format!("cannot write {}", shared.display()))?;
+        let journal = lines.join("\n") + "\n";
+        std::fs::write(&shared, &journal).with_context(|| format!("cannot write {}", shared.display()))?;
         let folded = fold_file(&shared)?;
-        let page = report::page(&report::model(&folded, Path::new("journal.jsonl"))?)?;
+        let page = report::page(&report::model(&folded, Path::new(SHARED))?)?;
         std::fs::write(desk.0.join("report.html"), &page).context("cannot write the page")?;
-        let all = lines.join("\n") + &String::from_utf8_lossy(&page);
-        let journal = std::fs::read(&shared).context("cannot read the journal again")?;
-        let audit = Audit::of(&journal, Some(String::from_utf8_lossy(&page).into_owned()), None)?;
+        let audit =
+            Audit::of(journal.as_bytes(), Path::new(SHARED), Some(String::from_utf8_lossy(&page).into_owned()), None)?;
         let disclosure = as_html(&audit.disclosure());
         std::fs::write(desk.0.join("disclosure.html"), &disclosure).context("cannot write the disclosure")?;
-        let all = all + &disclosure;
+        let all = journal + &String::from_utf8_lossy(&page) + &disclosure;
         let left = anonymous.left(&all);
         ensure!(left.is_empty(), "nothing is shared: {} is still in it; report this as a bug", left.join(", "));
         pack(&desk.0, &output)?;

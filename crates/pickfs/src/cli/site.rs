@@ -1,9 +1,8 @@
 //! `pickfs site`: a store as pages for a browser.
 
 use super::audit::Audit;
-use super::{Exit, Outcome, Verb, report};
+use super::{Exit, Outcome, Verb};
 use anyhow::{Context, Result};
-use pickfs_core::journal::fold;
 use pickfs_host::audit::as_html;
 use pickfs_host::render::site::site;
 use pickfs_host::store::{Filter, Store};
@@ -44,8 +43,9 @@ impl Verb for Arguments {
             }
             let mut text = Vec::new();
             store.read(hash)?.read_to_end(&mut text).context("cannot read a journal")?;
-            let audit = Audit::of(&text, None, None).with_context(|| format!("cannot judge {hash}"))?;
-            write(&page, &report_page(&text, hash)?)?;
+            let audit = Audit::of(&text, Path::new(&format!("{hash}.jsonl")), None, None);
+            let audit = audit.with_context(|| format!("cannot judge {hash}"))?;
+            write(&page, &audit.page()?)?;
             write(&disclosure, as_html(&audit.disclosure()).as_bytes())?;
             write(&journal, &text)?;
             grades.insert(hash.clone(), audit.grade().word().to_string());
@@ -103,9 +103,4 @@ fn pages(store: &Store, title: &str, grades: &BTreeMap<String, String>) -> Resul
 fn grades(out: &Path) -> BTreeMap<String, String> {
     let text = std::fs::read(out.join(GRADES)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
-}
-
-fn report_page(journal: &[u8], hash: &str) -> Result<Vec<u8>> {
-    let model = report::model(&fold(journal)?, Path::new(&format!("{hash}.jsonl")));
-    model.and_then(|model| report::page(&model)).with_context(|| format!("cannot judge {hash}"))
 }

@@ -33,8 +33,8 @@ enum Destination {
     Screen(Arc<Shared>),
 }
 
-fn tell_to(told: Destination) {
-    *DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) = told;
+fn tell_to(destination: Destination) {
+    *DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) = destination;
 }
 
 /// Writes a line to stderr. Errors are ignored: a terminal that was closed must not end the run

@@ -96,8 +96,14 @@ impl Score {
     fn done(&self, table: Table) -> Result<Option<Done<'_>>> {
         let name = table.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let journal = self.journals.join(format!("{name}.jsonl"));
-        if !self.no_run && !self.simulated(&self.plan(&table)?, &journal)? {
-            return Ok(None);
+        if !self.no_run {
+            let mut plan = self.plan(&table)?;
+            if self.scale < 1.0 {
+                plan.targets.iter_mut().try_for_each(|target| self.shrink_buffers(&mut target.machine))?;
+            }
+            if !self.simulated(&plan, &journal)? {
+                return Ok(None);
+            }
         }
         let folded = if journal.exists() { fold_file(&journal)? } else { Folded::default() };
         Ok(Some(Done { arguments: self, table, folded, journal }))
@@ -108,11 +114,7 @@ impl Score {
         let folder = std::path::absolute(&table.file)?.parent().unwrap_or(Path::new("/")).to_path_buf();
         let is_known = |at: &usize| fs_of(table, *at).is_none_or(|name| fs::find(name).is_some());
         let rows: Vec<usize> = (0..table.words.rows.len()).filter(is_known).collect();
-        let mut plan = table.words.plan(&rows, self.scale, &folder)?;
-        if self.scale < 1.0 {
-            plan.targets.iter_mut().try_for_each(|target| self.shrink_buffers(&mut target.machine))?;
-        }
-        Ok(plan)
+        table.words.plan(&rows, self.scale, &folder)
     }
 
     /// A model of pickfs's is given buffers in proportion to the files; one of the user's own stays as it is.
@@ -320,5 +322,6 @@ mod tests {
             let plan = score.plan(&table).expect("a plan");
             assert!(plan.targets.len() > 3 && plan.executor == "sim", "{}", file.display());
         }
+        assert!(!Path::new("journals").exists(), "a plan alone writes nothing");
     }
 }
