@@ -305,7 +305,7 @@ fn change(driver: &Filesystem, bench: &Bench, tunable: &Tunable, value: &Tunable
 
 /// Drivers that can be made here and have something to turn, with a device for each.
 fn turnable() -> impl Iterator<Item = (&'static Filesystem, Bench)> {
-    fs::ALL.iter().filter(|driver| !driver.tunables.is_empty() && !driver.making.mounts).filter_map(|driver| {
+    fs::ALL.iter().filter(|driver| !driver.tunables.rows().is_empty() && !driver.making.mounts).filter_map(|driver| {
         match unable(&[driver.name]) {
             Some(why) => println!("{} is not made here: {why}", driver.name),
             // What xfs takes for 16 allocation groups.
@@ -335,7 +335,7 @@ fn every_value_of_a_tunable_is_made_mounted_and_read_back() {
     let (mut turned, mut wrong) = (0, Vec::new());
     for (driver, bench) in turnable() {
         let plain = turn(driver, &bench, &[]).expect("a file system");
-        for tunable in driver.tunables.iter().filter(|tunable| tunable.is_settable()) {
+        for tunable in driver.tunables.rows().iter().filter(|tunable| tunable.is_settable()) {
             for value in tunable.values {
                 let named = format!("{} {} {}", driver.name, tunable.name, value.name);
                 let found = match turn(driver, &bench, &[(tunable, value)]) {
@@ -379,7 +379,8 @@ fn values_that_do_not_exclude_each_other_go_together() {
     let (mut pairs, mut wrong) = (0, Vec::new());
     for (driver, bench) in turnable() {
         let can = |tunable: &&Tunable| tunable.is_settable();
-        let values = driver.tunables.iter().filter(can).flat_map(|one| one.others().map(move |value| (one, value)));
+        let values =
+            driver.tunables.rows().iter().filter(can).flat_map(|one| one.others().map(move |value| (one, value)));
         let values: Vec<_> = values.filter(|value| turn(driver, &bench, &[*value]).is_ok()).collect();
         for (at, first) in values.iter().enumerate() {
             for second in values[at..].iter().filter(|second| second.0.name != first.0.name) {

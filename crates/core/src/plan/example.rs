@@ -4,7 +4,7 @@ use super::complaint::Voice;
 use super::target::OVERLAYFS;
 use super::{
     Catalogue, Complaint, Entry, FilesystemEntry, Judged, MkfsOptions, Objection, Plan, Setting, SettingKind, Settings,
-    from_toml, render,
+    Tunables, from_toml, render,
 };
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub(super) fn catalogue() -> Catalogue {
         takes_nodatacow: name == "btrfs",
         mkfs_options: MkfsOptions { folders: if name == "ext4" { &["-d"] } else { &[] }, programs: &[] },
         mount_options: if name == "xfs" { &["noatime", "relatime", "uquota"] } else { &[] },
-        tunables: &[],
+        tunables: Tunables(""),
         devices,
     };
     let entry = |name, settings, main_setting| Entry {

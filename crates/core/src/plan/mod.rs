@@ -47,7 +47,9 @@ pub use read::from_toml;
 pub use recipe_source::{inlined, recipe_files};
 pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks, setting};
-pub use tunable::{Change, SCHEDULER, Shown, Tunable, TunableDefault, TunableKind, TunableValue, Weakened, join};
+pub use tunable::{
+    Change, SCHEDULER, Shown, Tunable, TunableDefault, TunableKind, TunableValue, Tunables, Weakened, join,
+};
 pub use words::MkfsOptions;
 
 use crate::metric::Combine;
@@ -428,7 +430,7 @@ pub struct Catalogue {
     /// What a file system may be required to have.
     pub features: Vec<&'static str>,
     /// What can be turned of layers, of a device's queue and of the kernel; of file systems, see their entries.
-    pub tunables: Vec<Tunable>,
+    pub tunables: Vec<Tunables>,
 }
 
 /// A file system driver, as far as a plan needs to know it.
@@ -443,7 +445,7 @@ pub struct FilesystemEntry {
     pub mkfs_options: MkfsOptions,
     /// Names of the mount options that are documented; empty where they are not known here.
     pub mount_options: &'static [&'static str],
-    pub tunables: &'static [Tunable],
+    pub tunables: Tunables,
     /// The objection to this number of devices, by the driver's name and with this variant.
     pub devices: fn(&str, Option<&str>, usize) -> Option<Objection>,
 }

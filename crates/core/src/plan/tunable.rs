@@ -2,29 +2,41 @@
 //! with the values that are worth a trial.
 
 use super::{Catalogue, Settings, Target};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The text of a TOML file with a `[[tunable]]` for each [`Tunable`]; it is read when its rows are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Tunables(pub &'static str);
 
 /// An option or a setting that can be turned.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tunable {
     /// As its documentation calls it; unique among all that one target can have.
     pub name: &'static str,
     pub kind: TunableKind,
     pub about: &'static str,
     /// In an order that means something: from small to large, from weak to strong.
+    #[serde(deserialize_with = "leaked")]
     pub values: &'static [TunableValue],
     pub default: TunableDefault,
     /// How a file system that is there gets another value.
     pub change: Change,
     /// Kernels and tools that have it.
+    #[serde(default)]
     pub since: &'static str,
     /// Where default and meaning come from: a manual page, a file of Linux, an address.
     pub source: &'static str,
     /// For options of mkfs, the driver's fact in which [`Shown`] is looked for.
+    #[serde(default)]
     pub fact: &'static str,
 }
 
 /// Where it is set, and so how a target gets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TunableKind {
     /// Words of mkfs.
     Mkfs,
@@ -45,21 +57,27 @@ pub enum TunableKind {
 }
 
 /// A value that is worth a trial.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TunableValue {
     /// As people say it: `256`, `zstd:1`, `off`.
     pub name: &'static str,
     /// What a target gets: words of mkfs, mount options, or the one text of a setting. None where that is as good as nothing written.
+    #[serde(default, deserialize_with = "leaked")]
     pub words: &'static [&'static str],
     /// What the default has and this value has not, in words.
+    #[serde(borrow)]
     pub weakens: Option<(Weakened, &'static str)>,
     /// Tunables that must keep their default with it.
+    #[serde(default, deserialize_with = "leaked")]
     pub excludes: &'static [&'static str],
+    #[serde(default)]
     pub shown: Shown,
 }
 
 /// What a value takes away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Weakened {
     /// A crash may take more than with the default.
     Durability,
@@ -69,16 +87,19 @@ pub enum Weakened {
 }
 
 /// How a fact shows a value. Blanks and commas all count as one blank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Shown {
     /// As it was asked for, by the option's or the file's name; a default of a mount is shown nowhere.
+    #[default]
     AsAsked,
     Text(&'static str),
     Lacks(&'static str),
 }
 
 /// What is in force where a plan says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TunableDefault {
     /// The value of that name.
     Is(&'static str),
@@ -88,7 +109,8 @@ pub enum TunableDefault {
 
 /// How a file system that is there gets another value. In lines, `{}` stands for the words of the value, and `{value}` for its
 /// name; a line with neither switches on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Change {
     Remount,
     /// Unmounted, then mounted with it.
@@ -131,27 +153,27 @@ impl TunableKind {
     }
 }
 
-impl TunableValue {
-    pub const fn new(name: &'static str, words: &'static [&'static str]) -> TunableValue {
-        TunableValue { name, words, weakens: None, excludes: &[], shown: Shown::AsAsked }
+impl Tunables {
+    /// Panics where the text is wrong, which a test finds.
+    pub fn rows(self) -> &'static [Tunable] {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+        struct File {
+            #[serde(default)]
+            tunable: Vec<Tunable>,
+        }
+        static READ: Mutex<BTreeMap<&str, &[Tunable]>> = Mutex::new(BTreeMap::new());
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        read.entry(self.0).or_insert_with(|| {
+            let file: File = toml::from_str(self.0).unwrap_or_else(|error| panic!("tunables came broken: {error}"));
+            file.tunable.leak()
+        })
     }
+}
 
-    pub const fn shown(self, text: &'static str) -> TunableValue {
-        TunableValue { shown: Shown::Text(text), ..self }
-    }
-
-    /// For what is switched off, and then stands nowhere.
-    pub const fn lacks(self, text: &'static str) -> TunableValue {
-        TunableValue { shown: Shown::Lacks(text), ..self }
-    }
-
-    pub const fn weakens(self, what: Weakened, how: &'static str) -> TunableValue {
-        TunableValue { weakens: Some((what, how)), ..self }
-    }
-
-    pub const fn excludes(self, names: &'static [&'static str]) -> TunableValue {
-        TunableValue { excludes: names, ..self }
-    }
+/// A list that lasts as long as the program.
+fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(list: D) -> Result<&'static [T], D::Error> {
+    Ok(Vec::deserialize(list)?.leak())
 }
 
 impl Shown {
@@ -266,8 +288,8 @@ impl Catalogue {
             TunableKind::Layer(name) => target.layers.iter().any(|layer| layer.name == name),
             _ => tunable.is_settable(),
         };
-        let own = driver.into_iter().flat_map(|entry| entry.tunables);
-        own.chain(&self.tunables).filter(has).copied().collect()
+        let own = driver.map(|entry| entry.tunables);
+        own.iter().chain(&self.tunables).flat_map(|file| file.rows()).filter(has).copied().collect()
     }
 }
 
@@ -288,7 +310,11 @@ mod tests {
     use super::*;
     use crate::plan::Chosen;
 
-    const LIST: TunableValue = TunableValue::new("off", &["-O", "^has_journal"]);
+    const LIST: TunableValue = value("off", &["-O", "^has_journal"]);
+
+    const fn value(name: &'static str, words: &'static [&'static str]) -> TunableValue {
+        TunableValue { name, words, weakens: None, excludes: &[], shown: Shown::AsAsked }
+    }
 
     fn tunable(kind: TunableKind, name: &'static str) -> Tunable {
         let (change, default) = (Change::Remount, TunableDefault::Is("off"));
@@ -301,9 +327,8 @@ mod tests {
         let luks = Chosen { name: "luks".into(), ..Chosen::default() };
         let given = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
         let target = Target { mkfs: given(&["-O", "quota"]), layers: vec![luks], ..Target::default() };
-        let applied = |kind, name, words: &'static [&'static str]| {
-            tunable(kind, name).applied(&target, &TunableValue::new("x", words))
-        };
+        let applied =
+            |kind, name, words: &'static [&'static str]| tunable(kind, name).applied(&target, &value("x", words));
         assert_eq!(applied(TunableKind::Mkfs, "a", &["-I", "128"]).mkfs, given(&["-O", "quota", "-I", "128"]));
         let list = applied(TunableKind::MkfsList, "a", &["-O", "bigalloc", "-C", "65536"]).mkfs;
         assert_eq!(list, given(&["-O", "quota,bigalloc", "-C", "65536"]));
@@ -319,19 +344,19 @@ mod tests {
 
     #[test]
     fn lines_have_the_words_of_the_value() {
-        let two = TunableValue::new("on", &["journal_async_commit", "data=writeback"]);
-        let line = |kind, change, value: &TunableValue| Tunable { change, ..tunable(kind, "a") }.line(value);
+        let two = value("on", &["journal_async_commit", "data=writeback"]);
+        let line = |kind, change, of: &TunableValue| Tunable { change, ..tunable(kind, "a") }.line(of);
         let remounted = line(TunableKind::Mount, Change::Remount, &two);
         assert_eq!(remounted.as_deref(), Some("mount -o remount,journal_async_commit,data=writeback FOLDER"));
         let tuned = line(TunableKind::MkfsList, Change::Unmounted("tune2fs {} DEVICE"), &LIST);
         assert_eq!(tuned.as_deref(), Some("tune2fs -O ^has_journal DEVICE"));
         assert_eq!(line(TunableKind::Mkfs, Change::OnlyNew, &LIST), None);
-        let on = TunableValue::new("on", &["-O", "bgt"]);
-        let converted = |value| line(TunableKind::Mkfs, Change::Unmounted("btrfstune --to DEVICE"), value);
+        let on = value("on", &["-O", "bgt"]);
+        let converted = |of| line(TunableKind::Mkfs, Change::Unmounted("btrfstune --to DEVICE"), of);
         assert_eq!((converted(&on).as_deref(), converted(&LIST)), (Some("btrfstune --to DEVICE"), None));
         let balanced = line(TunableKind::Mkfs, Change::Mounted("balance {value} FOLDER"), &on);
         assert_eq!(balanced.as_deref(), Some("balance on FOLDER"));
-        assert_eq!(line(TunableKind::Mount, Change::Remount, &TunableValue::new("off", &[])), None);
+        assert_eq!(line(TunableKind::Mount, Change::Remount, &value("off", &[])), None);
     }
 
     #[test]

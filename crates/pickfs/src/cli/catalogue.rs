@@ -5,7 +5,7 @@ use pickfs_core::protocol::Check;
 use pickfs_host::executor;
 use pickfs_target::agent;
 use pickfs_target::stack::fs::feature::FEATURES;
-use pickfs_target::stack::{above, backing, fs, layer, tunables, zones};
+use pickfs_target::stack::{MACHINE, above, backing, fs, layer, zones};
 use pickfs_target::workload;
 
 pub fn catalogue() -> Catalogue {
@@ -21,7 +21,7 @@ pub fn catalogue() -> Catalogue {
         unfit: Some(|name, target| zones::objection(target, executor::find(executor::ALL, name)?.host_managed(target))),
         executor: None,
         features: FEATURES.iter().map(|feature| feature.name).collect(),
-        tunables: tunables::of_machine(),
+        tunables: [MACHINE].into_iter().chain(layer::ALL.iter().map(|layer| layer.tunables)).collect(),
     }
 }
 

@@ -213,7 +213,7 @@ mod tests {
     /// docs/recipes.md, of which people write what stands above the keys.
     fn recipe_page(now: &str) -> String {
         let (above, _) = now.split_once(LIST_OF_RECIPES).expect("the page has its keys");
-        format!("{above}{LIST_OF_RECIPES}{}", page_of("###", "The recipe", recipe::TABLES))
+        format!("{above}{LIST_OF_RECIPES}{}", page_of("###", "The recipe", recipe::tables()))
     }
 
     const LIST_OF_RECIPES: &str = "Made of the list that recipes are checked by (`make schema`).\n";

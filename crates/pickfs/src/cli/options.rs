@@ -1,7 +1,7 @@
 //! `pickfs list options`: what people turn, by what has it; docs/options.md is made of the same rows.
 
 use pickfs_core::plan::{Tunable, TunableDefault, TunableKind, TunableValue};
-use pickfs_target::stack::{fs, layer, tunables};
+use pickfs_target::stack::{MACHINE, fs, layer};
 use serde_json::{Value, json};
 use std::fmt::{Display, Formatter};
 
@@ -9,31 +9,27 @@ use std::fmt::{Display, Formatter};
 pub(super) struct Owner {
     pub name: &'static str,
     pub about: &'static str,
-    tunables: Vec<Tunable>,
+    tunables: Vec<&'static Tunable>,
 }
 
 pub(super) fn owners() -> Vec<Owner> {
-    let of_machine = |kind| tunables::of_machine().into_iter().filter(move |tunable| tunable.kind == kind).collect();
-    let filesystems = fs::ALL.iter().map(|fs| Owner { name: fs.name, about: fs.about, tunables: fs.tunables.to_vec() });
-    let layers =
-        layer::ALL.iter().map(|one| Owner { name: one.name, about: one.about, tunables: one.tunables.to_vec() });
-    let queue = Owner {
-        name: "queue",
-        about: "the queue of the device below, in a plan `queue` and `scheduler`",
-        tunables: of_machine(TunableKind::Queue),
-    };
-    let kernel = Owner {
-        name: "sysctl",
-        about: "the kernel's memory, in a plan `sysctl`",
-        tunables: of_machine(TunableKind::Sysctl),
-    };
+    let filesystems = fs::ALL.iter().map(|fs| owner(fs.name, fs.about, fs.tunables.rows()));
+    let layers = layer::ALL.iter().map(|one| owner(one.name, one.about, one.tunables.rows()));
+    let of_machine = |kind| MACHINE.rows().iter().filter(move |tunable| tunable.kind == kind);
+    let queue = "the queue of the device below, in a plan `queue` and `scheduler`";
+    let queue = owner("queue", queue, of_machine(TunableKind::Queue));
+    let kernel = owner("sysctl", "the kernel's memory, in a plan `sysctl`", of_machine(TunableKind::Sysctl));
     filesystems.chain([queue, kernel]).chain(layers).filter(|owner| !owner.tunables.is_empty()).collect()
+}
+
+fn owner(name: &'static str, about: &'static str, rows: impl IntoIterator<Item = &'static Tunable>) -> Owner {
+    Owner { name, about, tunables: rows.into_iter().collect() }
 }
 
 impl Owner {
     /// With what every entry of a list has.
     pub(super) fn json(&self, mut entry: Value) -> Value {
-        entry["options"] = self.tunables.iter().map(option).collect();
+        entry["options"] = self.tunables.iter().map(|tunable| option(tunable)).collect();
         entry
     }
 }

@@ -12,15 +12,18 @@ pub mod layer;
 pub mod recipe;
 pub mod safety;
 pub(crate) mod take_down;
-pub mod tunables;
 pub mod zones;
 
 pub use above::AboveMount;
 use pickfs_core::journal::Undo;
+use pickfs_core::plan::Tunables;
 pub(crate) use pickfs_system::process::{Argv, argv};
 use pickfs_system::units::show_bytes;
 use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
+
+/// What people turn of a device's queue and of the kernel's memory.
+pub const MACHINE: Tunables = Tunables(include_str!("tunables.toml"));
 
 /// One step of building a stack, and how to take it back.
 #[derive(Clone, Debug, PartialEq)]

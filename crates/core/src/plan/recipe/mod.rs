@@ -10,7 +10,7 @@ mod rows;
 mod scope;
 
 pub use amount::{Amount, Values, Word};
-pub use keys::TABLES;
+pub use keys::tables;
 
 use super::complaint::Source;
 use super::{Complaint, Setting, SettingKind, Settings};

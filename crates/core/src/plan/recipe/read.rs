@@ -5,7 +5,7 @@ use super::rows::{rules, settings};
 use super::scope::{Scope, expression, words_of};
 use super::{
     Content, Doubt, Figure, FigureSource, LatenciesOf, MadeFile, PartOf, PhaseOf, Range, Reads, Recipe, ServerOf,
-    Starts, StopSignal, Until, Word, keys, leaked,
+    Starts, StopSignal, Until, Word, leaked,
 };
 use crate::metric::{self, Shown};
 use crate::plan::complaint::{Complaint, Complaints, Place, listed, quoted};
@@ -37,7 +37,7 @@ pub(super) fn recipe(text: &str) -> Result<Recipe, Vec<Complaint>> {
 }
 
 fn whole(table: &Table) -> Recipe {
-    only(table, &keys::TOP);
+    only(table, "");
     let (settings, ranges): (Vec<Setting>, Vec<Range>) = settings(table).into_iter().unzip();
     let scope = Scope { settings: &settings, lists: Vec::new(), each: None, figures: Vec::new() };
     let words = lists(table, &scope);
@@ -128,7 +128,7 @@ fn files(field: &Field, scope: &Scope) -> Vec<MadeFile> {
     let tables = field.tables("[[file]]");
     let mut seen = HashSet::new();
     let one = |table: &Table| {
-        only(table, &keys::FILE);
+        only(table, "[[file]]");
         let place = required(table, "path")?;
         let path = inner_path(&place)?;
         if !seen.insert(path.clone()) {
@@ -157,7 +157,7 @@ fn inner_path(field: &Field) -> Option<String> {
 }
 
 fn server(table: &Table, scope: &Scope) -> Option<ServerOf> {
-    only(table, &keys::SERVER);
+    only(table, "[server]");
     let [run, ready] = ["run", "ready"].map(|key| required(table, key).and_then(|field| scope.command(&field)));
     let stop = table.field("stop").and_then(|field| choice(&field, &["INT", "QUIT", "TERM"]));
     let stop = match stop {
@@ -204,7 +204,7 @@ fn phases(table: &Table, scope: &Scope) -> Vec<PhaseOf> {
 }
 
 fn phase(table: &Table, scope: &Scope, unique: &mut dyn FnMut(&str, &Place)) -> Option<PhaseOf> {
-    only(table, &keys::PHASE);
+    only(table, "[[phase]]");
     let each = table.field("each").and_then(|field| {
         let row = scope.setting(&field)?;
         let is_list = matches!(row.kind, SettingKind::Counts);
@@ -296,7 +296,7 @@ fn reads(table: &Table, scope: &Scope) -> Reads {
 }
 
 fn part_of(table: &Table, scope: &mut Scope, unique: &mut dyn FnMut(&str, &Place)) -> Option<PartOf> {
-    only(table, &keys::PART);
+    only(table, "[[phase.part]]");
     let place = required(table, "name")?;
     let name = plain_name(&place)?;
     unique(&name, &place.place);
@@ -315,7 +315,7 @@ fn metrics(table: &Table, of_part: bool, scope: &mut Scope) -> Vec<Figure> {
     let mut seen = HashSet::new();
     scope.figures.clear();
     let one = |table: &Table| {
-        only(table, &keys::METRIC);
+        only(table, "[[phase.metric]]");
         let (field, is_inner) = (table.field("name").or_else(|| table.field("as")), table.field("name").is_none());
         let name =
             field.as_ref().and_then(|field| if is_inner { plain_name(field) } else { metric_name(field, of_part) });
@@ -337,7 +337,7 @@ fn metrics(table: &Table, of_part: bool, scope: &mut Scope) -> Vec<Figure> {
 fn latencies(table: &Table, scope: &Scope) -> Vec<LatenciesOf> {
     let Some(field) = table.field("latency") else { return Vec::new() };
     let one = |table: &Table| {
-        only(table, &keys::LATENCY);
+        only(table, "[[phase.latency]]");
         let amount = |key: &str| table.field(key).and_then(|field| scope.amount(&field));
         Some(LatenciesOf {
             name: table.field("name").and_then(|field| plain_name(&field)).map_or("latency", |name| leaked(&name)),
@@ -376,7 +376,7 @@ fn metric_name(field: &Field, of_part: bool) -> Option<String> {
 
 fn figure(table: &Table, name: &str, scope: &Scope) -> Option<Figure> {
     if table.label == "`time`" {
-        only(table, &keys::TIME);
+        only(table, "[phase.part.time]");
     }
     let amount = |key: &str| table.field(key).and_then(|field| scope.amount(&field));
     let ask = table.field("ask").and_then(|field| scope.command(&field));

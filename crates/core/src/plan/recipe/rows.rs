@@ -2,7 +2,7 @@
 
 use super::keys::{only, required};
 use super::scope::{NAMED, Scope, expression};
-use super::{RECIPE, Range, Rule, keys, leaked};
+use super::{RECIPE, Range, Rule, leaked};
 use crate::plan::complaint::quoted;
 use crate::plan::table::{Field, Table};
 use crate::plan::value::choice;
@@ -33,7 +33,7 @@ pub(super) fn rules(table: &Table, scope: &Scope) -> Vec<Rule> {
 }
 
 fn refusal(table: &Table) -> Option<(regex_lite::Regex, bool, &'static str, &'static str)> {
-    only(table, &keys::REFUSE);
+    only(table, "[[setting.NAME.refuse]]");
     let (field, fits) = match (table.field("find"), table.field("unless")) {
         (Some(field), None) => (field, true),
         (None, Some(field)) => (field, false),
@@ -61,7 +61,7 @@ const KINDS: [(&str, SettingKind); 10] = [
 
 fn setting(field: &Field) -> Option<(Setting, Range)> {
     let table = field.table(&format!("[setting.{}]", field.key))?;
-    only(&table, &keys::SETTING);
+    only(&table, "[setting.NAME]");
     let name = leaked(field.key);
     if NAMED.contains(&name) || WORK.has(name) || name == RECIPE {
         let message = format!("the name {} is taken", quoted(name));

@@ -2,7 +2,7 @@
 
 use super::{Backing, Elsewhere};
 use crate::stack::{Action, Step};
-use pickfs_core::plan::{Objection, Setting, SettingKind, Settings};
+use pickfs_core::plan::{Objection, Setting, SettingKind, Settings, setting};
 use pickfs_system::need::Need;
 use std::path::PathBuf;
 
@@ -14,12 +14,7 @@ pub(crate) const DEVICE: Backing = Backing {
     name: "device",
     about: "a disk or partition, all of it, erased",
     settings: &[
-        Setting {
-            name: "path",
-            kind: SettingKind::Path,
-            default: None,
-            about: "the device; best a name under /dev/disk/by-id",
-        },
+        setting("path", SettingKind::Path, None, "the device; best a name under /dev/disk/by-id"),
         Setting {
             name: "signatures",
             kind: SettingKind::Texts,

@@ -2,8 +2,6 @@
 
 use super::*;
 
-mod tunables;
-
 pub(crate) const BCACHEFS: Filesystem = Filesystem {
     name: "bcachefs",
     about: "copy on write, with checksums, compression and tiers of devices",
@@ -65,7 +63,7 @@ pub(crate) const BCACHEFS: Filesystem = Filesystem {
         },
         ..Mounting::DEFAULT
     },
-    tunables: tunables::TUNABLES,
+    tunables: Tunables(include_str!("bcachefs/tunables.toml")),
     ..Filesystem::DEFAULT
 };
 

@@ -2,8 +2,6 @@
 
 use super::*;
 
-mod tunables;
-
 pub(crate) const BTRFS: Filesystem = Filesystem {
     name: "btrfs",
     about: "copy on write, with checksums, snapshots, compression and several devices",
@@ -127,7 +125,7 @@ pub(crate) const BTRFS: Filesystem = Filesystem {
         depending: &[(CHECKSUMS, has_checksums), (COMPRESSION, has_checksums)],
         ..Features::DEFAULT
     },
-    tunables: tunables::TUNABLES,
+    tunables: Tunables(include_str!("btrfs/tunables.toml")),
     ..Filesystem::DEFAULT
 };
 

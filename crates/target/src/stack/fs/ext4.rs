@@ -2,8 +2,6 @@
 
 use super::*;
 
-mod tunables;
-
 pub(crate) const EXT4: Filesystem = Filesystem {
     name: "ext4",
     about: "journalling, the default of Debian's installer",
@@ -57,7 +55,7 @@ pub(crate) const EXT4: Filesystem = Filesystem {
         ],
         ..EXT.kernel
     },
-    tunables: tunables::TUNABLES,
+    tunables: Tunables(include_str!("ext4/tunables.toml")),
     ..EXT
 };
 

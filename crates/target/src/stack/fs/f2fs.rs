@@ -2,8 +2,6 @@
 
 use super::*;
 
-mod tunables;
-
 pub(crate) const F2FS: Filesystem = Filesystem {
     name: "f2fs",
     about: "log-structured, made for flash; common on phones",
@@ -55,6 +53,6 @@ pub(crate) const F2FS: Filesystem = Filesystem {
         },
         ..Mounting::DEFAULT
     },
-    tunables: tunables::TUNABLES,
+    tunables: Tunables(include_str!("f2fs/tunables.toml")),
     ..Filesystem::DEFAULT
 };

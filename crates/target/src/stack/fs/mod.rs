@@ -30,7 +30,7 @@ mod squashfs;
 #[cfg(test)]
 mod tests;
 mod tmpfs;
-pub(crate) mod tunables;
+mod tunables;
 mod udf;
 mod vfat;
 mod xfs;
@@ -44,7 +44,7 @@ use mount_options::{Mounting, command, with_discard};
 use oldest_kernel::Needed::{ToRead, ToWrite};
 pub use parts::Variant;
 use parts::{Kernel, Limits, Making, ModuleSource, Without};
-use pickfs_core::plan::{MkfsOptions, Objection, Tunable};
+use pickfs_core::plan::{MkfsOptions, Objection, Tunables};
 use pickfs_system::need::Need;
 use programs::{ANOTHER_LAST, DEDUP, SNAPSHOT};
 pub(crate) use programs::{Commit, FreeSpace, Freed, IsFree, MOUNT, Snapshots, TRIM, Upkeep};
@@ -115,7 +115,7 @@ pub struct Filesystem {
     /// Sorted by operation.
     pub upkeep: &'static [Upkeep],
     /// What people turn of it: first of mkfs, then of mount, each sorted by name.
-    pub tunables: &'static [Tunable],
+    pub tunables: Tunables,
 }
 
 impl Filesystem {
@@ -141,7 +141,7 @@ impl Filesystem {
         uncut: None,
         snapshots: None,
         upkeep: &[],
-        tunables: &[],
+        tunables: Tunables(""),
     };
 
     pub fn needs(&self) -> Vec<Need> {

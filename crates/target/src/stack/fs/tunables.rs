@@ -1,56 +1,14 @@
-//! What people turn of file systems: the words for it, and what every file system has.
+//! What people turn of file systems, as it was asked of mkfs and as facts show it.
 
 use super::Facts;
-pub(crate) use pickfs_core::plan::Change::*;
-pub(crate) use pickfs_core::plan::TunableDefault::{Depends, Is};
-pub(crate) use pickfs_core::plan::TunableValue;
-pub(crate) use pickfs_core::plan::Weakened::*;
-use pickfs_core::plan::{Tunable, TunableKind};
-
-/// A row says what is not as here.
-pub(crate) const MKFS: Tunable = Tunable {
-    name: "",
-    kind: TunableKind::Mkfs,
-    about: "",
-    values: &[],
-    default: Depends(""),
-    change: OnlyNew,
-    since: "",
-    source: "",
-    fact: "",
-};
-
-pub(super) const MOUNT: Tunable = Tunable { kind: TunableKind::Mount, change: Remount, ..MKFS };
-
-pub(super) const ATIME: Tunable = Tunable {
-    name: "atime",
-    about: "when reading a file writes the time of that",
-    values: &[
-        value("strictatime", &["strictatime"]),
-        value("relatime", &["relatime"]),
-        value("noatime", &["noatime"]).weakens(Features, "no time of the last access"),
-    ],
-    default: Is("relatime"),
-    source: "mount(8)",
-    ..MOUNT
-};
-
-pub(super) const LAZYTIME: Tunable = Tunable {
-    name: "lazytime",
-    about: "times of files are kept in memory for up to a day where nothing else of the inode changes",
-    values: &[value("off", &["nolazytime"]), value("on", &["lazytime"])],
-    default: Is("off"),
-    since: "Linux 4.0",
-    source: "mount(8)",
-    ..MOUNT
-};
-
-pub(crate) const fn value(name: &'static str, words: &'static [&'static str]) -> TunableValue {
-    TunableValue::new(name, words)
-}
+use pickfs_core::plan::{Tunable, TunableKind, TunableValue, Tunables};
 
 /// Values that mkfs was asked for, and that the driver's facts do not show.
-pub(super) fn mismatches(tunables: &[Tunable], mkfs: &[String], facts: &Facts) -> Vec<String> {
+pub(super) fn mismatches(tunables: Tunables, mkfs: &[String], facts: &Facts) -> Vec<String> {
+    if mkfs.is_empty() {
+        return Vec::new();
+    }
+    let tunables = tunables.rows();
     let is_of_mkfs = |tunable: &&Tunable| matches!(tunable.kind, TunableKind::Mkfs | TunableKind::MkfsList);
     let values =
         tunables.iter().filter(is_of_mkfs).flat_map(|tunable| tunable.values.iter().map(move |v| (tunable, v)));
@@ -81,13 +39,17 @@ fn is_asked(words: &[&str], mkfs: &[String]) -> bool {
 mod tests {
     use super::super::{ALL, find};
     use super::*;
-    use crate::stack::tunables::of_machine;
+    use crate::stack::{MACHINE, layer};
+    use pickfs_core::plan::TunableDefault::{Depends, Is};
+    use pickfs_core::plan::Weakened::Durability;
 
     /// Each in its list sorted by name, mkfs first; what is said is said.
     #[test]
     fn every_tunable_is_whole() {
-        let of_machine = of_machine();
-        let lists = ALL.iter().map(|driver| driver.tunables).chain([&of_machine[..]]).filter(|list| !list.is_empty());
+        let of_layers = layer::ALL.iter().flat_map(|layer| layer.tunables.rows());
+        let of_machine: Vec<Tunable> = MACHINE.rows().iter().chain(of_layers).copied().collect();
+        let lists = ALL.iter().map(|driver| driver.tunables.rows()).chain([&of_machine[..]]);
+        let lists = lists.filter(|list| !list.is_empty());
         for list in lists {
             for tunable in list {
                 let (name, values) = (tunable.name, tunable.values);
@@ -119,7 +81,7 @@ mod tests {
     #[test]
     fn mount_options_weaken_as_their_driver_says() {
         for driver in ALL {
-            for tunable in driver.tunables.iter().filter(|tunable| tunable.kind == TunableKind::Mount) {
+            for tunable in driver.tunables.rows().iter().filter(|tunable| tunable.kind == TunableKind::Mount) {
                 for value in tunable.values {
                     let weak = value.words.iter().any(|option| driver.mounting.weakens(option));
                     let said = matches!(value.weakens, Some((Durability, _)));

@@ -2,8 +2,6 @@
 
 use super::*;
 
-mod tunables;
-
 pub(crate) const XFS: Filesystem = Filesystem {
     name: "xfs",
     about: "journalling, for large files and many processors",
@@ -67,7 +65,7 @@ pub(crate) const XFS: Filesystem = Filesystem {
         ],
         ..Features::DEFAULT
     },
-    tunables: tunables::TUNABLES,
+    tunables: Tunables(include_str!("xfs/tunables.toml")),
     ..Filesystem::DEFAULT
 };
 

@@ -7,8 +7,6 @@ use super::*;
 use crate::stack::take_down::{Act, Named, Removal, TakeDown, There};
 use pickfs_system::units::parse_size;
 
-mod tunables;
-
 pub(crate) const ZFS: Filesystem = Filesystem {
     name: "zfs",
     about: "OpenZFS: copy on write, with checksums, snapshots, compression and its own cache",
@@ -70,12 +68,10 @@ pub(crate) const ZFS: Filesystem = Filesystem {
         Upkeep::mounted("rebuild", &[&["zpool", "replace", "-f", "-w", NAME, LAST]]).of(REDUNDANT),
         Upkeep::mounted("scrub", &[&["zpool", "scrub", "-w", NAME]]),
     ],
-    tunables: tunables::TUNABLES,
+    tunables: Tunables(include_str!("zfs/tunables.toml")),
     ..POOL
 };
 
-/// As modprobe names it.
-const MODULE: &str = "zfs";
 const REDUNDANT: &[&str] = &["mirror", "raidz", "raidz2"];
 const CLONING: &str = "zfs_bclone_enabled";
 

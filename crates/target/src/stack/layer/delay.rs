@@ -7,12 +7,7 @@ pub(crate) const DELAY: Layer = Layer {
     about: "latency: requests wait before they reach each device below, as on a slow disk",
     settings: &[
         Setting { name: "read", kind: SettingKind::Duration, default: Some("5ms"), about: "how long a read waits" },
-        Setting {
-            name: "write",
-            kind: SettingKind::Duration,
-            default: Some("5ms"),
-            about: "how long a write or a flush waits",
-        },
+        setting("write", SettingKind::Duration, Some("5ms"), "how long a write or a flush waits"),
         DEVICES,
     ],
     needs: &[Need::Root, MAPPER, MAPS],

@@ -1,25 +1,13 @@
 //! LUKS2 encryption of every device below.
 
 use super::*;
-use crate::stack::fs::tunables::{Is, MKFS, OnlyNew};
-use pickfs_core::plan::{TunableKind, TunableValue};
 
 pub(crate) const LUKS: Layer = Layer {
     name: "luks",
     about: "encryption: LUKS2 on every device below",
     settings: &[
-        Setting {
-            name: "cipher",
-            kind: SettingKind::Text,
-            default: Some("aes-xts-plain64"),
-            about: "as cryptsetup spells it",
-        },
-        Setting {
-            name: "sector",
-            kind: SettingKind::Count,
-            default: Some("512"),
-            about: "bytes that are encrypted at a time",
-        },
+        setting("cipher", SettingKind::Text, Some("aes-xts-plain64"), "as cryptsetup spells it"),
+        setting("sector", SettingKind::Count, Some("512"), "bytes that are encrypted at a time"),
         DEVICES,
     ],
     needs: &[Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPPER, MAPS],
@@ -27,7 +15,7 @@ pub(crate) const LUKS: Layer = Layer {
     versions: &[("cryptsetup", &["cryptsetup", "--version"])],
     steps,
     fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),
-    tunables: TUNABLES,
+    tunables: Tunables(include_str!("luks/tunables.toml")),
     opens: Some(|below| {
         let programs = below.each(|device, name| vec![open_words(device, name, "-")]);
         Opening { programs, key: Some(key(below)) }
@@ -35,30 +23,6 @@ pub(crate) const LUKS: Layer = Layer {
     mismatches,
     ..Layer::DEFAULT
 };
-
-const ONLY_NEW: Tunable =
-    Tunable { kind: TunableKind::Layer("luks"), change: OnlyNew, source: "cryptsetup-luksFormat(8)", ..MKFS };
-
-const TUNABLES: &[Tunable] = &[
-    Tunable {
-        name: "cipher",
-        about: "how it encrypts",
-        values: &[
-            TunableValue::new("aes-xts-plain64", &["aes-xts-plain64"]),
-            TunableValue::new("xchacha12,aes-adiantum-plain64", &["xchacha12,aes-adiantum-plain64"]),
-        ],
-        default: Is("aes-xts-plain64"),
-        ..ONLY_NEW
-    },
-    Tunable {
-        name: "sector",
-        about: "bytes that are encrypted at a time",
-        values: &[TunableValue::new("512", &["512"]), TunableValue::new("4096", &["4096"])],
-        default: Is("512"),
-        since: "LUKS2, Linux 4.12; cryptsetup from 2.4 on takes 4096 by itself where the device's sectors allow it",
-        ..ONLY_NEW
-    },
-];
 
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let key = key(below).display().to_string();

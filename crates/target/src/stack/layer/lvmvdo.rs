@@ -7,18 +7,8 @@ pub(crate) const LVMVDO: Layer = Layer {
     name: "lvmvdo",
     about: "one volume of LVM over all devices below that deduplicates and compresses (dm-vdo, Linux 6.9)",
     settings: &[
-        Setting {
-            name: "compression",
-            kind: SettingKind::Choice(SWITCH),
-            default: Some("yes"),
-            about: "whether blocks are compressed",
-        },
-        Setting {
-            name: "deduplication",
-            kind: SettingKind::Choice(SWITCH),
-            default: Some("yes"),
-            about: "whether equal blocks are stored once",
-        },
+        setting("compression", SettingKind::Choice(SWITCH), Some("yes"), "whether blocks are compressed"),
+        setting("deduplication", SettingKind::Choice(SWITCH), Some("yes"), "whether equal blocks are stored once"),
         Setting {
             name: "slab",
             kind: SettingKind::Size,

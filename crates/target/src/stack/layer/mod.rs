@@ -21,7 +21,7 @@ use super::fs::Programs;
 use super::take_down::{Act, Named, Remains, Removal, TakeDown, There};
 use super::{Action, Argv, Step, argv};
 use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings, Tunable};
+use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings, Tunables, setting};
 use pickfs_system::need::Need;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,7 @@ pub struct Layer {
     pub settings: &'static [Setting],
     pub needs: &'static [Need],
     /// What people turn of it, as far as its settings reach; sorted by name.
-    pub tunables: &'static [Tunable],
+    pub tunables: Tunables,
     /// Of the kernel, as modprobe names them.
     pub modules: &'static [&'static str],
     /// Programs that print versions of what was used.
@@ -131,7 +131,7 @@ impl Layer {
         about: "",
         settings: &[DEVICES],
         needs: &[],
-        tunables: &[],
+        tunables: Tunables(""),
         modules: &["dm-mod"],
         versions: &[],
         joins: false,
