@@ -530,7 +530,7 @@ impl Code {
     fn foreign_names(&self, names: &[&str], excused: &[(&str, &str)]) -> Vec<Offence> {
         let is_own = |source: &Source| {
             let file = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs").replace('_', "-");
-            let of_tests = ["tests", "example", "attacks"].contains(&&*file) || source.path.contains("/tests/");
+            let of_tests = ["tests", "example"].contains(&&*file) || source.path.contains("/tests/");
             of_tests || source.path.contains("test-support") || names.contains(&&*file)
         };
         let excuse = |path: &str| excused.iter().position(|(place, _)| path.starts_with(&format!("crates/{place}")));

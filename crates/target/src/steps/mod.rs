@@ -7,13 +7,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "says how long each step took")]
 
-#[cfg(test)]
-mod attacks;
 mod image;
 mod kernel_log;
 mod own;
 mod runner;
 mod setting;
+#[cfg(test)]
+mod tests;
 mod undo;
 mod zram;
 
