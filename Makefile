@@ -190,7 +190,7 @@ sanitize: install-build
 
 # All of it, for a machine that has hours: simulations, guests, kernels, two hundred killed runs.
 test-all: test test-deep test-statistics test-data test-kernel test-vm test-sim test-fleet
-	cargo test --release --locked --test end-to-end -- pasted:: purposes:: sweep:: store:: --ignored --nocapture
+	cargo test --release --locked --test end-to-end -- bundles:: pasted:: purposes:: sweep:: store:: --ignored --nocapture
 
 # The page of a report as it looks in Chromium, into docs/page, and a run on a terminal, into docs: to be looked at after each
 # change of them. The run is best made on a machine with nothing else to do.

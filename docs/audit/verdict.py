@@ -329,9 +329,10 @@ class Judged:
             is_dear = any(r > band or low > 1 for r, low, _ in against(names)) or any(h > band for *_, h in against(self.members))
             if is_dear: self.dear.add(name)
         is_good = lambda name: self.regret[name] <= run.threshold and name not in self.dear | turned
-        members = sorted(sorted(self.members, key=self.least.get), key=self.regret.get)
+        place = lambda name: round(min(self.regret[name], 1e9) * 1e9)  # equal but for rounding: in the plan's order
+        members = (rank := lambda some: sorted(some, key=place))(self.members)
         first = [name for name in [self.reference] + members if name in names and is_good(name)] + members
-        self.pick, rank = first[0], lambda some: sorted(some, key=self.regret.get)
+        self.pick = first[0]
         rest = rank(name for name in names if name != self.pick)
         self.slower = [name for name in rest if self.pairs[name, self.pick][3] == "higher"]
         self.left = [name for name in rest if name not in self.slower and run.last_of[name] < run.last]
@@ -385,8 +386,7 @@ def look(found, at):
     leaving = {name: why for name, why in leaving.items() if not is_kept(name) and name not in run.gone and run.races}
     bound = judged.regret[judged.pick] if race else inf
     end, best = next((why for why, holds in ends if holds), None), sorted(race.members) if race else []
-    alike = [name for name in race.members if race.regret[name] <= bound + 1e-9] if race else [""]  # rounding alone picks
-    return {"alike": alike, "round": at, "pick": judged.pick if race else "", "at_most_slower": bound if bound < inf else None, "best": best,
+    return {"round": at, "pick": judged.pick if race else "", "at_most_slower": bound if bound < inf else None, "best": best,
             "end": end, "leaving": leaving}
 def main(path):
     run, looks = Run(found := list(records(path))), [(place, it["round"]) for place, (kind, it) in enumerate(found) if kind == "look"]

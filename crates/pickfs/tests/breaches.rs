@@ -448,24 +448,90 @@ fn a_disclosure_has_answer_grade_machine_and_name() {
     assert!(html.contains(name) && html.contains("<h2>Answer</h2>") && !html.contains("src="), "{html}");
 }
 
-/// One that has no chain is reproduced too: its times are those that came out again.
+/// One that has no chain is reproduced too: its times are those that came out again. Other times are a breach only of the same program.
 #[test]
 fn simulations_that_come_out_the_same_are_reproduced() {
     if not_run(no_python()) {
         return;
     }
     let lab = Lab::new();
-    let first = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../atlas/site-nvme-sid.jsonl.xz");
-    let journal = Command::new("xz").arg("-dc").arg(&first).output().unwrap().stdout;
-    let journal = String::from_utf8(journal).unwrap();
-    let longer =
-        once(&journal, "sample", is_time, |sample| sample["value"] = (sample["value"].as_u64().unwrap() + 1).into());
-    let first = first.to_string_lossy();
-    for (again, code, start) in [(&journal, 0, "Reproduced: "), (&longer, 3, "Broken: rule 23 (again)")] {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../atlas/site-nvme-sid.jsonl.xz");
+    let old = Command::new("xz").arg("-dc").arg(&shipped).output().unwrap().stdout;
+    let old = String::from_utf8(old).unwrap();
+    let by = |program: &str| {
+        old.replacen("\"facts\":{\"guest ", &format!("\"facts\":{{\"simulated by\":\"{program}\",\"guest "), 1)
+    };
+    let longer = |journal: &str| {
+        once(journal, "sample", is_time, |sample| sample["value"] = (sample["value"].as_u64().unwrap() + 1).into())
+    };
+    let fewer = |journal: &str| without(journal, |at, _| at >= cell_lines(journal, 20).start);
+    let (named, other) = (by("QEMU 7, pickfs 1"), by("QEMU 7, pickfs 2"));
+    assert!(named != old);
+    let cases = [
+        (&old, old.clone(), 0, "Reproduced: "),
+        (&named, other.clone(), 0, "Reproduced: "),
+        (&named, longer(&named), 3, "Broken: rule 23 (again)"),
+        (&named, longer(&other), 4, "Open: "),
+        (&old, longer(&old), 4, "Open: "),
+        (&named, fewer(&named), 4, "Open: "),
+    ];
+    for (number, (first, again, code, start)) in cases.iter().enumerate() {
+        std::fs::write(lab.path("first.jsonl"), first).unwrap();
         std::fs::write(lab.path("again.jsonl"), again).unwrap();
-        let said = lab.run(&["audit", &first, "--again", "again.jsonl"]).code(code);
-        assert!(said.out.starts_with(start), "{}", said.out);
+        let said = lab.run(&["audit", "first.jsonl", "--again", "again.jsonl"]).code(*code);
+        assert!(said.out.starts_with(start), "{number}: {}", said.out);
     }
+    // Cells have other ids in what was shared, also a second time.
+    for (from, to) in [("first.jsonl", "b.tar.gz"), ("journal.jsonl", "c.tar.gz")] {
+        lab.run(&["share", from, "-o", to]).code(0);
+        let said = lab.run(&["audit", to, "--again", "first.jsonl"]).code(0);
+        assert!(said.out.starts_with("Reproduced: "), "{to}: {}", said.out);
+        assert!(
+            Command::new("tar")
+                .args(["-xzf", to, "journal.jsonl"])
+                .current_dir(lab.path("."))
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let said = lab.run(&["run", "--again", "b.tar.gz"]).code(1);
+    assert!(said.err.contains("packed") && said.err.contains("--trust"), "{}", said.err);
+}
+
+/// What it holds besides stays in it.
+#[test]
+fn a_hostile_bundle_is_read_and_nothing_else() {
+    let lab = Lab::new();
+    let root = lab.path("hostile");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(lab.path("outside"), "as it was").unwrap();
+    let script = "set -e; cd hostile; cp ../run.jsonl journal.jsonl; echo '<html>' > report.html
+        printf '#!/bin/sh\ntouch ../executed\n' | tee python3 tar xz gzip pickfs > sh; chmod +x python3 tar xz gzip pickfs sh
+        ln -s ../outside link; ln -s ../../../../etc evil
+        /bin/tar -czf ../b.tar.gz -P --transform='s,^evil$,../outside,' *";
+    std::fs::write(lab.path("run.jsonl"), linked()).unwrap();
+    assert!(Command::new("sh").args(["-c", script]).current_dir(lab.path(".")).status().unwrap().success());
+    std::fs::remove_dir_all(&root).unwrap();
+    let before = names_in(&lab);
+    let said = lab.run(&["audit", "b.tar.gz"]).code(3);
+    assert!(said.out.starts_with("Broken: rule 22 (page)"), "{}", said.out);
+    assert_eq!(names_in(&lab), before);
+    assert_eq!(std::fs::read_to_string(lab.path("outside")).unwrap(), "as it was");
+    // A journal that is a link in the archive has no content there.
+    let script =
+        "ln -s /etc/passwd journal.jsonl; touch report.html; tar -czf l.tar.gz journal.jsonl report.html; rm *.jsonl";
+    assert!(Command::new("sh").args(["-c", script]).current_dir(lab.path(".")).status().unwrap().success());
+    let said = lab.run(&["audit", "l.tar.gz"]).code(1);
+    assert!(said.err.contains("no `run` record") && !said.err.contains("root:"), "{}", said.err);
+}
+
+fn names_in(lab: &Lab) -> Vec<String> {
+    let names =
+        std::fs::read_dir(lab.path(".")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name != "state").collect();
+    names.sort();
+    names
 }
 
 fn pickfs(words: &[&str]) -> (i32, String) {

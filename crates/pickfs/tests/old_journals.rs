@@ -23,6 +23,7 @@ const KEPT: &[Kept] = &[
     Kept { journal: "interim-analyses", cells: [35, 0, 0, 0], samples: 175, looks: 2, leftovers: 0 },
     Kept { journal: "killed", cells: [1, 0, 0, 1], samples: 11, looks: 0, leftovers: 11 },
     Kept { journal: "layers-and-age", cells: [9, 18, 3, 0], samples: 273, looks: 1, leftovers: 0 },
+    Kept { journal: "left-out", cells: [4, 2, 0, 0], samples: 702, looks: 1, leftovers: 0 },
     Kept { journal: "linked", cells: [16, 0, 0, 0], samples: 240, looks: 1, leftovers: 0 },
     Kept { journal: "looks-without-yardsticks", cells: [60, 0, 0, 0], samples: 120, looks: 4, leftovers: 0 },
     Kept { journal: "small-files", cells: [9, 0, 0, 0], samples: 77, looks: 1, leftovers: 0 },

@@ -122,7 +122,9 @@ fn eliminate(found: &mut Standing) {
         .iter()
         .filter_map(|at| {
             let faster = open.iter().copied().filter(|by| beats(*by, *at));
-            faster.min_by(|a, b| found.above[*a][*at].total_cmp(&found.above[*b][*at])).map(|by| (*at, by))
+            faster
+                .min_by(|a, b| found.above[*a][*at].total_cmp(&found.above[*b][*at]).then(a.cmp(b)))
+                .map(|by| (*at, by))
         })
         .collect();
     if beaten.len() < open.len() {

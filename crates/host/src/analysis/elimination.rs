@@ -103,10 +103,13 @@ impl Race {
     /// Targets that are as good as was asked for, whichever is best; the pick first.
     pub(crate) fn good(&self) -> Vec<usize> {
         let mut good: Vec<usize> = (0..self.regret.len()).filter(|at| self.is_good(*at)).collect();
-        good.sort_by(|a, b| {
-            (*a != self.pick).cmp(&(*b != self.pick)).then(self.regret[*a].total_cmp(&self.regret[*b]))
-        });
+        good.sort_by_key(|at| (*at != self.pick, self.place(*at)));
         good
+    }
+
+    /// In the order of bounds. Those that agree to nine digits differ by rounding alone: the first of the plan comes first.
+    fn place(&self, target: usize) -> (i64, usize) {
+        ((self.regret[target] * 1e9).round() as i64, target)
     }
 }
 
@@ -144,8 +147,8 @@ impl Standing {
     pub(crate) fn race(self, series: &[Rounds], pairs: &JudgedPairs, rules: &Rules) -> Race {
         let (ranked, found) = (&self.field.targets.clone(), &self.found.clone());
         let mut race = Race {
-            pick: ranked[found.members()[0]],
-            members: found.members().into_iter().map(|at| ranked[at]).collect(),
+            pick: ranked[0],
+            members: Vec::new(),
             may_be_as_good: Vec::new(),
             slower: Vec::new(),
             left_early: Vec::new(),
@@ -164,7 +167,7 @@ impl Standing {
             standing: self,
         };
         // Nothing more will be known of an eliminated target.
-        let open: Vec<usize> =
+        let mut open: Vec<usize> =
             (0..ranked.len()).filter(|at| found.eliminated[*at].is_none()).map(|at| ranked[at]).collect();
         for (at, target) in ranked.iter().enumerate() {
             // No bound is better than what a row of its target shows.
@@ -177,6 +180,8 @@ impl Standing {
                 .or_else(|| may_be_higher_total(series, *target, &open, rules));
             race.beaten_by[*target] = found.eliminated[at].map(|by| ranked[by]);
         }
+        open.sort_by_key(|at| race.place(*at));
+        race.members = open;
         race.choose(ranked, pairs, rules);
         race
     }
@@ -185,15 +190,14 @@ impl Standing {
 impl Race {
     /// The pick, and in which group each of the others is.
     fn choose(&mut self, ranked: &[usize], pairs: &JudgedPairs, rules: &Rules) {
-        let mut members = self.members.clone();
-        members.sort_by(|a, b| self.regret[*a].total_cmp(&self.regret[*b]));
+        let members = &self.members;
         let good = |at: &usize| {
             self.regret[*at] <= rules.threshold && self.higher_total[*at].is_none() && !self.is_overturned[*at]
         };
         let reference = rules.reference.filter(|at| ranked.contains(at));
         self.pick = reference.filter(good).or(members.iter().copied().find(good)).unwrap_or(members[0]);
         let mut others: Vec<usize> = ranked.iter().copied().filter(|at| *at != self.pick).collect();
-        others.sort_by(|a, b| self.regret[*a].total_cmp(&self.regret[*b]));
+        others.sort_by_key(|at| self.place(*at));
         let is_slower = |at: &usize| pairs.finding(*at, self.pick) == Some(Finding::Higher);
         let (slower, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(is_slower);
         let (left, open) = others.into_iter().partition(|at| rules.left.contains(at));

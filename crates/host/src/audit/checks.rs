@@ -6,7 +6,7 @@ use crate::analysis::{is_busy, is_simulated};
 use crate::run::cells_of_rounds;
 use crate::wording::text::escaped;
 use pickfs_core::journal::{FlagKind, Folded, FoldedCell, Outcome, Record, links};
-use pickfs_core::plan::{Cell, expand};
+use pickfs_core::plan::{Cell, OtherProcessors, expand};
 use std::collections::{BTreeMap, BTreeSet};
 
 const NO_PYTHON: &str = "there is no python3 to compute it anew (apt-get install python3)";
@@ -139,6 +139,10 @@ pub(super) fn order(of: &Evidence) -> Finding {
         for (_, record) in of.each(|record| matches!(record, Record::Begin(begin) if begin.round == round)) {
             let Record::Begin(begin) = record else { continue };
             let names = (begin.target.as_str(), begin.work.as_str());
+            // What cannot be done here is skipped before the first cell.
+            if of.folded.unfit.contains_key(&(begin.target.clone(), begin.work.clone())) {
+                continue;
+            }
             if !of.speeds.contains(&begin.cell) && !found.contains(&names) {
                 found.push(names);
             }
@@ -240,7 +244,7 @@ pub(super) fn cold(of: &Evidence) -> Finding {
 
 pub(super) fn quiet(of: &Evidence) -> Finding {
     match is_busy(of.plan, of.folded) {
-        Some((phases, all)) => Finding::Broken(vec![format!("others used the machine in {phases} of {all} phases")]),
+        Some((phases, all)) => Finding::Open(vec![format!("others used the machine in {phases} of {all} phases")]),
         None => Finding::Kept,
     }
 }
@@ -260,7 +264,7 @@ pub(super) fn seed(of: &Evidence) -> Finding {
 }
 
 pub(super) fn software(of: &Evidence) -> Finding {
-    let names = ["kernel", "kernel version", "microcode", "system", "architecture"];
+    let names = ["kernel", "kernel version", "microcode", "system", "architecture", "simulated by"];
     of.constant(|name| names.contains(&name) || name.starts_with("version "))
 }
 
@@ -316,16 +320,39 @@ pub(super) fn page(of: &Evidence) -> Finding {
     }
 }
 
+/// Another program, or another guest, has other instructions, and so may have other times.
 pub(super) fn again(of: &Evidence) -> Finding {
-    let Some(again) = &of.beside.again else { return Finding::NotAsked };
+    let Some(again) = of.beside.again.as_ref().filter(|_| is_simulated(of.folded)) else { return Finding::NotAsked };
     let times = |folded: &Folded, cell: &FoldedCell| -> Vec<(String, f64)> {
         let samples = folded.samples(cell).filter(|(_, metric, _)| *metric == "time_ns");
         samples.map(|(phase, _, value)| (phase.to_string(), value)).collect()
     };
-    let differs = |cell: &&FoldedCell| {
-        let other = again.find_cell(&cell.id);
-        !other.is_some_and(|other| other.outcome == cell.outcome && times(again, other) == times(of.folded, cell))
+    // Ids are counted in what was shared.
+    let names = |cell: &FoldedCell| (cell.target.clone(), cell.work.clone(), cell.round);
+    let others = again.cells.iter().filter(|cell| again.processors(cell) == OtherProcessors::NONE);
+    let others: BTreeMap<_, _> = others.map(|cell| (names(cell), cell)).collect();
+    let (mut otherwise, mut missing) = (Vec::new(), Vec::new());
+    for cell in of.cells().filter(|cell| cell.outcome == Some(Outcome::Done)) {
+        match others.get(&names(cell)) {
+            Some(other) if other.outcome == cell.outcome && times(again, other) == times(of.folded, cell) => {}
+            Some(other) if other.outcome.is_some() => otherwise.push(format!("{} came out otherwise", place(cell))),
+            _ => missing.push(format!("{} was not done again", place(cell))),
+        }
+    }
+    match made_by_others(of.folded, again) {
+        _ if otherwise.is_empty() => Finding::open(missing),
+        others if others.is_empty() => Finding::Broken(otherwise),
+        others => Finding::Open([others, otherwise].concat()),
+    }
+}
+
+/// What the times of a simulation depend on, beside its plan, where it is not known to be the same.
+fn made_by_others(first: &Folded, again: &Folded) -> Vec<String> {
+    let guests = first.host.keys().filter(|name| name.starts_with("guest ")).map(String::as_str);
+    let fact = |folded: &Folded, name: &str| folded.host.get(name).cloned().unwrap_or("not known".to_string());
+    let differs = |name: &str| {
+        let (first, again) = (fact(first, name), fact(again, name));
+        (first != again || first == "not known").then(|| format!("{name}: {first}; again: {again}"))
     };
-    let done = of.cells().filter(|cell| cell.outcome == Some(Outcome::Done));
-    Finding::broken(done.filter(differs).map(|cell| format!("{} came out otherwise", place(cell))).collect())
+    guests.chain(["simulated by"]).filter_map(differs).collect()
 }

@@ -67,10 +67,7 @@ pub fn decisions(looks: &Value, anew: &Value) -> Vec<String> {
     for (made, anew) in list(looks).iter().zip(list(anew)) {
         let place = format!("after round {}", made["round"]);
         let bound = anew["at_most_slower"].as_f64().map(|bound| (bound * 1e6).round() / 1e6);
-        // Of equal bounds rounding alone makes one the least.
-        if !list(&anew["alike"]).contains(&made["pick"]) {
-            differ(&place, "pick", &made["pick"], &anew["pick"], &mut found);
-        }
+        differ(&place, "pick", &made["pick"], &anew["pick"], &mut found);
         differ(&place, "at_most_slower", &made["at_most_slower"], &bound.into(), &mut found);
         let mut best: Vec<&str> = list(&made["best"]).iter().filter_map(Value::as_str).collect();
         best.sort_unstable();

@@ -68,7 +68,8 @@ pub const RULES: &[Rule] = &[
         "the page of a bundle is the one that pickfs makes of its journal; of another version it has the same \
         sentences", page),
     rule("again", "Simulated cells come out the same again.",
-        "with --again: each time of each cell is equal in a journal of the same plan that was run again", again),
+        "with --again: each time of each cell is equal in a journal of the same plan that was run again; times of another \
+        program or guest may differ, and leave it open", again),
 ];
 
 #[cfg(test)]

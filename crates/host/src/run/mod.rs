@@ -30,7 +30,7 @@ pub use rehearse::{BoundAfter, Forecast, forecast, rehearse};
 pub use rounds::cells_of_rounds;
 pub use state::State;
 pub use supervise::count_stop_requests;
-pub use trust::{Remains, Trust, plan, remains};
+pub use trust::{Remains, Trust, packed_plan, plan, remains};
 
 use crate::executor::{self, Executor};
 use anyhow::{Context, Result, bail};

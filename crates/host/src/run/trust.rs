@@ -4,7 +4,7 @@
 
 use super::state::State;
 use anyhow::{Context, Result, bail, ensure};
-use pickfs_core::journal::{Folded, Journal, Run, SCHEMA, fold_from, is_run_id};
+use pickfs_core::journal::{Folded, Journal, Run, SCHEMA, fold, fold_from, is_run_id};
 use pickfs_core::plan::Plan;
 use pickfs_system::sys::file::{inode_and_birth, open_regular};
 use pickfs_system::sys::process;
@@ -89,6 +89,13 @@ pub(crate) fn open(path: &Path, trust: Trust) -> Result<(Journal, Folded)> {
 pub fn plan(path: &Path, trust: Trust) -> Result<Plan> {
     let file = open_regular(path, false).with_context(|| format!("cannot open the journal {}", path.display()))?;
     sound(&judged(&file, path, trust)?, path).map(|run| run.plan)
+}
+
+/// The same of what was packed, which `path` is: no run that was begun here.
+pub fn packed_plan(journal: &[u8], path: &Path, trust: Trust) -> Result<Plan> {
+    let shown = path.display();
+    ensure!(trust == Trust::Any, "{shown} is packed, so no run that this user began here: read it, then give --trust");
+    sound(&fold(journal)?, path).map(|run| run.plan)
 }
 
 fn judged(file: &File, path: &Path, trust: Trust) -> Result<Folded> {

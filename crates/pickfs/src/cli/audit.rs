@@ -10,7 +10,7 @@ use pickfs_host::audit::{
 use pickfs_host::render::{self, Document, Options};
 use pickfs_host::wording::text::{counted, wrapped};
 use pickfs_system::need::find_program;
-use pickfs_system::process::{argv, run_program};
+use pickfs_system::process::{argv, output_up_to};
 use pickfs_system::visible::visible;
 use sha2::{Digest, Sha256};
 use std::io::Read;
@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// What a bundle calls its journal.
 pub(crate) const SHARED: &str = "journal.jsonl";
+
+/// Of a part of what is packed: a few bytes can unpack to more than the memory holds.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Places that are named of one rule.
 const MOST_PLACES: usize = 3;
@@ -40,7 +43,7 @@ impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
         ["pickfs audit run-shared.tar.gz", "a bundle of others: nothing of it is executed, and root is not needed"],
         ["pickfs audit --disclosure run.html", "the newest run, with the page to publish beside its figures"],
-        ["pickfs audit atlas.jsonl.xz --again mine.jsonl", "the same simulations, done here"],
+        ["pickfs audit sim.tar.gz --again mine.jsonl", "simulations of others, done here by `pickfs run --again`"],
     ];
     const ONLY_PRINTS: bool = true;
 
@@ -70,20 +73,32 @@ impl Arguments {
 
 /// A journal, and the page that lies with it.
 fn read(path: &Path) -> Result<(Vec<u8>, Option<String>)> {
+    if let Some(packed) = unpacked(path)? {
+        return Ok(packed);
+    }
+    let mut journal = Vec::new();
+    open_file(path)?.read_to_end(&mut journal).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok((journal, None))
+}
+
+/// The same of what is packed by `xz` or [`super::share`]; `None` of a journal as it is.
+pub(crate) fn unpacked(path: &Path) -> Result<Option<(Vec<u8>, Option<String>)>> {
+    // Read from its start again, which what is no file cannot be.
+    if !path.is_file() {
+        return Ok(None);
+    }
     let mut start = Vec::new();
     open_file(path)?.take(6).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
     let shown = std::path::absolute(path)?.display().to_string();
     // Each part is written to our pipe: nothing of an archive comes to the disk.
-    let part = |name: &str| run_program(&argv(["tar", "-xzO", "--force-local", "-f", &shown, name]));
-    match &start[..] {
-        [0x1f, 0x8b, ..] => Ok((part("journal.jsonl")?.into_bytes(), Some(part("report.html")?))),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Ok((run_program(&argv(["xz", "-dc", "--", &shown]))?.into_bytes(), None)),
-        _ => {
-            let mut journal = Vec::new();
-            open_file(path)?.read_to_end(&mut journal).with_context(|| format!("cannot read {}", path.display()))?;
-            Ok((journal, None))
+    let part = |name| output_up_to(&argv(["tar", "-xzO", "--force-local", "-f", &shown, "--", name]), MOST_BYTES);
+    Ok(match &start[..] {
+        [0x1f, 0x8b, ..] => Some((part(SHARED)?, Some(String::from_utf8_lossy(&part("report.html")?).into_owned()))),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => {
+            Some((output_up_to(&argv(["xz", "-dc", "--", &shown]), MOST_BYTES)?, None))
         }
-    }
+        _ => None,
+    })
 }
 
 /// What a journal comes to.

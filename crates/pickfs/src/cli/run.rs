@@ -4,8 +4,8 @@ use super::after::{give_back, show};
 use super::busy::{self, Choice};
 use super::programs::{self, Source};
 use super::{
-    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, choices, confirm, forewarn, how_long, journals, on_hosts, on_slurm,
-    plan_source, report, there, why,
+    Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, audit, choices, confirm, forewarn, how_long, journals, on_hosts,
+    on_slurm, plan_source, report, there, why,
 };
 use anyhow::Result;
 use pickfs_core::journal::{Folded, StopReason, fold_file};
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Take up a run that was stopped or killed
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = fixed_flag_names().chain(["plan", "executor", "journal"]))]
     resume: Option<PathBuf>,
-    /// Do the plan of a journal again, as a new run
+    /// Do the plan of a journal again, as a new run; it may be packed, by xz or `pickfs share`
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "resume"]))]
     again: Option<PathBuf>,
     /// With --resume: go on this long, such as 30min, also where there is a decision
@@ -122,7 +122,11 @@ impl Verb for Arguments {
         }
         if let Some(old) = &self.again {
             let journal = self.journal.clone().unwrap_or_else(|| journals::fresh(""));
-            let plan = run::plan(&journals::named(old)?, self.trust())?;
+            let old = journals::named(old)?;
+            let plan = match audit::unpacked(&old)? {
+                Some((packed, _)) => run::packed_plan(&packed, &old, self.trust())?,
+                None => run::plan(&old, self.trust())?,
+            };
             return self.measure(&plan, &Source::Own, &journal, progress);
         }
         match self.plan.flags.texts("sim") {

@@ -3,6 +3,7 @@
 mod adaptive;
 mod ageing;
 mod atlas;
+mod bundles;
 mod constants;
 mod daily_work;
 mod disk_profile;

@@ -73,6 +73,25 @@ pub fn feed_and_read(argv: &Argv, text: &[u8]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Its stdout, of at most this many bytes; a program that prints more is ended, which is an error. What it says besides is lost.
+pub fn output_up_to(argv: &Argv, most: u64) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let shown = argv.join(" ");
+    let mut command = command(argv, &[])?;
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot run `{shown}`"))?;
+    let mut found = Vec::new();
+    // Once its output is closed, one that goes on writing ends.
+    let read = child.stdout.take().map_or(Ok(0), |output| output.take(most + 1).read_to_end(&mut found));
+    let ended = child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
+    read.with_context(|| format!("cannot read what `{shown}` prints"))?;
+    match found.len() as u64 > most {
+        true => bail!("`{shown}` prints more than {most} bytes"),
+        false if !ended.success() => bail!("`{shown}` ended with {ended}"),
+        false => Ok(found),
+    }
+}
+
 /// Its stdout; an error has the program's last words.
 pub fn output(argv: &Argv, marks: &[Mark]) -> Result<String> {
     output_of(command(argv, marks)?, argv)
@@ -123,6 +142,14 @@ mod tests {
         assert!(error.contains("/nowhere/at/all") && error.contains("No such file"), "{error}");
         assert!(output(&argv(["no-such-program"]), &[]).is_err());
         assert!(output(&Vec::new(), &[]).is_err());
+    }
+
+    #[test]
+    fn output_ends_where_it_is_too_much() {
+        let error = output_up_to(&argv(["yes"]), 1000).unwrap_err().to_string();
+        assert!(error.contains("more than 1000 bytes"), "{error}");
+        assert_eq!(output_up_to(&argv(["printf", "1234"]), 4).unwrap(), b"1234");
+        assert!(output_up_to(&argv(["printf", "12345"]), 4).is_err() && output_up_to(&argv(["false"]), 4).is_err());
     }
 
     #[test]

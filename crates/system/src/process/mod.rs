@@ -18,7 +18,7 @@ mod users;
 
 pub use command::{
     Argv, Mark, NO_LISTING, OWN_FILE, argv, command, feed, feed_and_read, last_words, listing, output, output_of,
-    own_program,
+    output_up_to, own_program,
 };
 pub use deadline::Deadline;
 pub use marked::{kill_marked, kill_marked_but_successors, kill_unmarked_children, kill_with_all, marked_processes};

@@ -38,6 +38,7 @@ const WHOLE: &[&str] = &[
     "second witness",
     "sectors",
     "seed",
+    "simulated by",
     "simulated disk",
     "simulated processor",
     "sqlite journal_mode",

@@ -125,7 +125,10 @@ impl Anonymous {
     /// What must not be in it any more and is.
     pub fn left(&self, text: &str) -> Vec<&str> {
         const BY_WORD: [Kind; 3] = [Kind::Name, Kind::Secret, Kind::Label];
-        let old = self.replaced.keys().filter(|(kind, old)| !BY_WORD.contains(kind) && old.len() > SHORTEST);
+        // What stands for itself was replaced before.
+        let is_new =
+            |(kind, old): &(Kind, String), new: &String| !BY_WORD.contains(kind) && old.len() > SHORTEST && old != new;
+        let old = self.replaced.iter().filter(|(old, new)| is_new(old, new)).map(|(old, _)| old);
         // The end of an element of the page is no path.
         let has = |old: &str| text.match_indices(old).any(|(at, _)| !text[..at].ends_with('<'));
         let lower = text.to_ascii_lowercase();

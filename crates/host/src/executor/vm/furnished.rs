@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use pickfs_core::journal::Provenance;
 use pickfs_core::plan::{Plan, Target};
 use pickfs_core::protocol::Bundle;
-use pickfs_system::process::Interrupted;
+use pickfs_system::process::{Interrupted, argv, run_program};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -58,8 +58,13 @@ impl Furnished {
 
     fn take(&mut self, kind: String, guest: Guest, found: &mut Provenance) -> Result<()> {
         let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
-        let how =
-            if self.driver.is_some() { "simulated".to_string() } else { accelerator::find(&guest)?.with_reason() };
+        let how = match self.driver {
+            Some(_) => {
+                found.facts.insert("simulated by".to_string(), simulator()?);
+                "simulated".to_string()
+            }
+            None => accelerator::find(&guest)?.with_reason(),
+        };
         let borrowed: String = guest.borrowed().iter().map(|package| format!(", {package}")).collect();
         found.facts.insert(format!("guest {kind}"), format!("{}{kernel}{borrowed}, {how}", guest.name));
         self.guests.insert(kind, Ok(guest));
@@ -100,4 +105,12 @@ impl Furnished {
     pub(crate) fn staged(&self) -> u64 {
         self.bundle.archive.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |found| found.len())
     }
+}
+
+/// The programs on which the times of a simulation depend: QEMU's version, and the SHA-256 of this program, which is in the guest.
+fn simulator() -> Result<String> {
+    let qemu = run_program(&argv(["qemu-system-x86_64", "--version"]))?;
+    let own = run_program(&argv(["sha256sum", &format!("/proc/{}/exe", std::process::id())]))?;
+    let (qemu, own) = (qemu.lines().next().unwrap_or_default(), own.get(..64).unwrap_or_default());
+    Ok(format!("{qemu}, pickfs {own}"))
 }
