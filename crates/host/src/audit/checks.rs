@@ -87,6 +87,8 @@ fn is_counted(id: &str) -> bool {
 
 pub(super) fn dropped(of: &Evidence) -> Finding {
     let last = of.cells().filter(|cell| cell.outcome.is_some()).map(|cell| cell.round).max().unwrap_or(0);
+    // A run that is stopped in its last round has begun no other cell, and no look ends it.
+    let is_over = of.folded.looks.last().is_some_and(|look| look.end.is_some() && look.round >= last);
     let mut ended: BTreeMap<(&str, &str, u32), bool> = BTreeMap::new();
     for cell in of.cells() {
         *ended.entry((&cell.target, &cell.work, cell.round)).or_default() |= cell.outcome.is_some();
@@ -103,7 +105,7 @@ pub(super) fn dropped(of: &Evidence) -> Finding {
         match ended.get(&(cell.target.name.as_str(), cell.work.name.as_str(), cell.round)) {
             Some(true) => {}
             // Simulated cells run side by side, and not round by round.
-            _ if (cell.round == last || is_simulated(of.folded)) && !of.has_ended() => {
+            _ if (cell.round == last || is_simulated(of.folded)) && !is_over => {
                 open.push(format!("{place} is not done yet"));
             }
             Some(false) => broken.push(format!("{place} has no end")),
