@@ -111,9 +111,9 @@ mod tests {
              [[target]]\nfs = 'ext4'\nmachine = { kernel = 'trixie' }\n[[target]]\nfs = 'xfs'\n",
         );
         let plan = read(&plan).unwrap();
-        let told = |index: usize, key: &str| plan.targets[index].machine.0.get(key).cloned();
-        assert_eq!([told(0, "kernel"), told(1, "kernel")], [Some(json!("trixie")), Some(json!("sid"))]);
-        assert_eq!([told(0, "memory"), told(1, "processors")], [Some(json!(2u64 << 30)), None]);
+        let value = |index: usize, key: &str| plan.targets[index].machine.0.get(key).cloned();
+        assert_eq!([value(0, "kernel"), value(1, "kernel")], [Some(json!("trixie")), Some(json!("sid"))]);
+        assert_eq!([value(0, "memory"), value(1, "processors")], [Some(json!(2u64 << 30)), None]);
         let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
         assert_eq!(names[..2], ["ext4 trixie", "xfs"]);
     }

@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_clock_that_goes_too_fast_or_too_slow_or_back_is_told() {
         let ms = SignedDuration::from_millis;
-        for (guest, host, told) in [
+        for (guest, host, differs) in [
             (10_000, 10_000, false),
             (10_000, 10_450, false),
             (10_000, 10_600, true),
@@ -54,7 +54,7 @@ mod tests {
             (1000, 100, true),
             (-5000, 10, true),
         ] {
-            assert_eq!(drift_between(ms(guest), Duration::from_millis(host)).is_some(), told, "{guest} {host}");
+            assert_eq!(drift_between(ms(guest), Duration::from_millis(host)).is_some(), differs, "{guest} {host}");
         }
     }
 

@@ -111,13 +111,13 @@ impl Link {
         if self.host_gone {
             return;
         }
-        let told = serde_json::to_string(say).map_err(std::io::Error::from).and_then(|mut line| {
+        let result = serde_json::to_string(say).map_err(std::io::Error::from).and_then(|mut line| {
             line.push('\n');
             let mut out = std::io::stdout().lock();
             out.write_all(line.as_bytes())?;
             out.flush()
         });
-        self.host_gone |= told.is_err();
+        self.host_gone |= result.is_err();
     }
 
     /// Ends preparing or a check.

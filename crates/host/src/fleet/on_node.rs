@@ -110,10 +110,11 @@ fn whole_run(errand: &Errand, begin: &Begin, words: &[String]) -> Result<u8> {
     let _ = fs::remove_file(errand.folder.join(BROUGHT));
     let journal = shown(&own)?;
     let is_begun = own.metadata().is_ok_and(|found| found.len() > 0);
-    let what = match is_begun {
+    let what = if is_begun {
         // Its folder is this user's alone, and what was brought there comes from the folder that says what is to be done.
-        true => ["--trust", "--resume", &journal].map(String::from).to_vec(),
-        false => [&begin.words[..], &["--journal".to_string(), journal]].concat(),
+        ["--trust", "--resume", &journal].map(String::from).to_vec()
+    } else {
+        [&begin.words[..], &["--journal".to_string(), journal]].concat()
     };
     let all = [vec!["run".to_string(), "--fetched".into()], what, words.to_vec()].concat();
     // Not in the folder that all see: nothing is written there while the disk is measured.

@@ -148,8 +148,8 @@ fn last_document(text: &str) -> Result<Output> {
 impl Output {
     /// fio leaves `time_based` out of the options that it reports, but not the time given.
     fn is_for_a_time(&self, job: &Job) -> bool {
-        let told = |name: &str| job.options.contains_key(name) || self.global.contains_key(name);
-        told("runtime") || told("timeout")
+        let has = |name: &str| job.options.contains_key(name) || self.global.contains_key(name);
+        has("runtime") || has("timeout")
     }
 }
 

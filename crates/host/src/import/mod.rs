@@ -285,9 +285,10 @@ impl Journal {
             }
             if !plan.works.iter().any(|known| known.name == *work) {
                 let workload = Chosen { name: "imported".into(), ..Chosen::default() };
-                let judged = match self.summed.contains(work) {
-                    true => Judged::default(),
-                    false => Judged { phases: self.common_phases(work), ..Judged::mean_of_phases() },
+                let judged = if self.summed.contains(work) {
+                    Judged::default()
+                } else {
+                    Judged { phases: self.common_phases(work), ..Judged::mean_of_phases() }
                 };
                 let judged = Judged { headlines: self.headlines.get(work).cloned().unwrap_or_default(), ..judged };
                 plan.works.push(Work { name: work.clone(), workload, judged, ..Work::default() });

@@ -118,8 +118,8 @@ impl Found {
     }
 
     fn phase(&self) -> String {
-        let told = [self.field("Description"), self.field("Arguments")].into_iter().find(|text| !text.is_empty());
-        told.unwrap_or("result").to_string()
+        let name = [self.field("Description"), self.field("Arguments")].into_iter().find(|text| !text.is_empty());
+        name.unwrap_or("result").to_string()
     }
 
     fn entry(&self, entry: &Fields, convert: Convert, figures: &mut Figures) {

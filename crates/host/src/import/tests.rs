@@ -54,9 +54,9 @@ fn each_is_known_by_its_looks() {
 #[test]
 fn fio_tells_of_every_job() {
     for text in [FIO, FIO_PLUS] {
-        let told: serde_json::Value = serde_json::from_str(text).unwrap();
+        let output: serde_json::Value = serde_json::from_str(text).unwrap();
         let found = figures("fio", text);
-        let (write, mixed) = (&told["jobs"][0], &told["jobs"][1]);
+        let (write, mixed) = (&output["jobs"][0], &output["jobs"][1]);
         let expected = [
             ("write", "write_bytes_per_second", &write["write"]["bw_bytes"]),
             ("write", "write_p99_ns", &write["write"]["clat_ns"]["percentile"]["99.000000"]),
@@ -80,8 +80,8 @@ fn fio_tells_of_every_job() {
 fn the_last_of_several_documents_counts_and_warnings_are_none() {
     let found = figures("fio", FIO_STATUS);
     let last = FIO_STATUS.rfind("\n{").unwrap();
-    let told: serde_json::Value = serde_json::from_str(&FIO_STATUS[last..]).unwrap();
-    assert_eq!(value(&found, "write", "write_bytes_per_second"), told["jobs"][0]["write"]["bw_bytes"].as_f64());
+    let output: serde_json::Value = serde_json::from_str(&FIO_STATUS[last..]).unwrap();
+    assert_eq!(value(&found, "write", "write_bytes_per_second"), output["jobs"][0]["write"]["bw_bytes"].as_f64());
     let noisy = format!("fio: a {{warning}} before\nnote: {{}}\n{FIO}");
     assert_eq!(figures("fio", &noisy).measures, figures("fio", FIO).measures);
     let failed = FIO.replacen("\"error\" : 0", "\"error\" : 28", 1);
@@ -159,8 +159,8 @@ fn what_a_program_shows_first_is_what_is_shown_of_it() {
     has("pgbench", PGBENCH, "clients-2", "transactions", after("tps ="));
     has("pgbench", PGBENCH, "clients-2", "latency, mean", after("latency average =") * 1e6);
     for (text, pointer) in [(HYPERFINE, ""), (HYPERFINE_2, "/summary/time_wall_clock")] {
-        let told: serde_json::Value = serde_json::from_str(text).unwrap();
-        let ls = &told["results"][0];
+        let output: serde_json::Value = serde_json::from_str(text).unwrap();
+        let ls = &output["results"][0];
         for (name, field) in [("mean", "mean"), ("stddev", "stddev"), ("min", "min"), ("max", "max")] {
             let seconds = ls.pointer(&format!("{pointer}/{field}")).unwrap().as_f64().unwrap();
             has("hyperfine", text, "command", name, seconds * 1e9);

@@ -115,8 +115,8 @@ impl Supervisor {
             return Ok(Ended::Stopped);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
-        let (ended, told) = self.attend(job, None, true, progress)?;
-        match (ended, told.bundle) {
+        let (ended, messages) = self.attend(job, None, true, progress)?;
+        match (ended, messages.bundle) {
             (Ended::Well, Some(bundle)) => self.furnish(bundle),
             (ended, _) => Ok(ended),
         }
@@ -124,8 +124,8 @@ impl Supervisor {
 
     fn furnish(&mut self, bundle: Bundle) -> Result<Ended> {
         match self.machine.furnish(bundle, &mut |text| tell(text)) {
-            Ok(found) if found == Provenance::default() => Ok(Ended::Well),
-            Ok(found) => self.take(Record::Provenance(found)).map(|()| Ended::Well),
+            Ok(provenance) if provenance == Provenance::default() => Ok(Ended::Well),
+            Ok(provenance) => self.take(Record::Provenance(provenance)).map(|()| Ended::Well),
             Err(error) if error.is::<Interrupted>() => Ok(Ended::Stopped),
             Err(error) => Ok(Ended::Dead(format!("{error:#}"))),
         }
@@ -164,8 +164,8 @@ impl Supervisor {
             Err(why) => return Ok((Ended::Dead(why), Vec::new())),
         };
         let cells = cells.into_iter().map(|cell| Cell { target: target.clone(), ..cell }).collect();
-        let (ended, told) = self.attend(Job::Try(cells), Some(limit), true, &mut Silent)?;
-        Ok((self.undo_what_is_left(&id, ended)?, told.ends))
+        let (ended, messages) = self.attend(Job::Try(cells), Some(limit), true, &mut Silent)?;
+        Ok((self.undo_what_is_left(&id, ended)?, messages.ends))
     }
 
     fn undo_what_is_left(&mut self, scope: &str, ended: Ended) -> Result<Ended> {
@@ -201,9 +201,9 @@ impl Supervisor {
     fn undo_steps(&mut self, steps: Vec<StepTaken>, stoppable: bool) -> Result<()> {
         let begun = Instant::now();
         let backings = self.plan().targets.into_iter().map(|target| target.backing).collect();
-        let (ended, told) = self.attend(Job::Undo { steps, backings }, None, stoppable, &mut Silent)?;
+        let (ended, messages) = self.attend(Job::Undo { steps, backings }, None, stoppable, &mut Silent)?;
         if ended == Ended::Well {
-            told.words.lines().for_each(tell);
+            messages.words.lines().for_each(tell);
         }
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
@@ -240,23 +240,23 @@ impl Supervisor {
             let at_once = matches!(&job, Job::Undo { .. });
             let mut attended = Attended { counts, at_once, ..Attended::start(contact, &cell, limit, stoppable)? };
             let listened = attended.listen(self, progress);
-            let Attended { session, lifetime, ended, over, mut told, .. } = attended;
+            let Attended { session, lifetime, ended, over, mut messages, .. } = attended;
             let exit = session.end((lifetime.is_disposable() || over).then_some(ENDING))?;
-            told.words = exit.errors.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
+            messages.words = exit.errors.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
             listened?;
             let why = match ended.unwrap_or_else(|| judge(&exit, lifetime, over)) {
                 Ended::Dead(why) => why,
-                Ended::Well => return self.note_kills(&cell, counts, &kills).map(|()| (Ended::Well, told)),
-                ended => return Ok((ended, told)),
+                Ended::Well => return self.note_kills(&cell, counts, &kills).map(|()| (Ended::Well, messages)),
+                ended => return Ok((ended, messages)),
             };
             match self.machine.explain(why, &exit) {
                 Failure::Again => {}
-                Failure::Final(why) => return Ok((self.gone(why, stoppable), told)),
-                Failure::Killed(why) if stop_requested() => return Ok((self.gone(why, stoppable), told)),
+                Failure::Final(why) => return Ok((self.gone(why, stoppable), messages)),
+                Failure::Killed(why) if stop_requested() => return Ok((self.gone(why, stoppable), messages)),
                 Failure::Killed(why) => kills.push(why),
             }
             if kills.len() >= KILLS {
-                return Ok((Ended::Skipped(vec![killed(&kills)]), told));
+                return Ok((Ended::Skipped(vec![killed(&kills)]), messages));
             }
             if let Some(why) = kills.last() {
                 tell(&format!("the machine was killed, and its cell begins again: {}", plain(why)));
@@ -343,9 +343,9 @@ impl BootState {
         match (self, patience.first_word, patience.ready) {
             (BootState::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
             (BootState::Spoken(at), _, Some(patience)) => late(at, patience, "the agent did not begin its cell"),
-            (stretch, first, ready) => {
+            (state, first, ready) => {
                 let limit = limit?;
-                let taken = match stretch {
+                let taken = match state {
                     BootState::Begun(at) if first.is_some() || ready.is_some() => now.duration_since(at),
                     _ => all,
                 };
@@ -367,7 +367,7 @@ struct Attended<'c> {
     stoppable: bool,
     /// A request to stop ends it, and is not handed on.
     at_once: bool,
-    stretch: BootState,
+    state: BootState,
     /// How long the machine had waited for processors when that began.
     starved: Duration,
     /// When the cell began, by both clocks.
@@ -379,7 +379,7 @@ struct Attended<'c> {
     over: bool,
     /// The journal gets all that is said, and not its steps alone.
     counts: bool,
-    told: SideMessages,
+    messages: SideMessages,
 }
 
 /// What an agent says that is for no journal.
@@ -402,14 +402,14 @@ impl<'c> Attended<'c> {
             limit,
             stoppable,
             at_once: false,
-            stretch: BootState::Started(Instant::now()),
+            state: BootState::Started(Instant::now()),
             starved: Duration::ZERO,
             begun: None,
             asked_to_stop: false,
             ended: None,
             over: false,
             counts: true,
-            told: SideMessages::default(),
+            messages: SideMessages::default(),
         })
     }
 
@@ -454,7 +454,7 @@ impl<'c> Attended<'c> {
         }
         let all = self.session.elapsed();
         let starved = || self.waited_for_processor().saturating_sub(self.starved);
-        if let Some(why) = self.stretch.overdue(Instant::now(), self.patience, self.limit, all, starved) {
+        if let Some(why) = self.state.overdue(Instant::now(), self.patience, self.limit, all, starved) {
             self.kill(Ended::Dead(why));
         }
     }
@@ -470,8 +470,8 @@ impl<'c> Attended<'c> {
 
     /// An error when the journal cannot be written.
     fn hear(&mut self, line: &str, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
-        if let BootState::Started(_) = self.stretch {
-            self.stretch = BootState::Spoken(Instant::now());
+        if let BootState::Started(_) = self.state {
+            self.state = BootState::Spoken(Instant::now());
             self.starved = self.waited_for_processor();
         }
         let mut said: Say = match serde_json::from_str(line) {
@@ -490,7 +490,7 @@ impl<'c> Attended<'c> {
             }
             Say::Ask(record) => self.take(record, supervisor).and_then(|()| self.session.say(&Answer::Written)),
             Say::Prepared(bundle) => {
-                self.told.bundle = Some(*bundle);
+                self.messages.bundle = Some(*bundle);
                 Ok(())
             }
             Say::Doing(what) => {
@@ -518,12 +518,12 @@ impl<'c> Attended<'c> {
             return Ok(());
         }
         if !self.counts && !matches!(record, Record::Step(_) | Record::Undone(_)) {
-            self.told.ends.extend(if let Record::End(end) = record { Some(end) } else { None });
+            self.messages.ends.extend(if let Record::End(end) = record { Some(end) } else { None });
             return Ok(());
         }
         match &mut record {
             Record::Begin(begin) => {
-                self.stretch = BootState::Begun(Instant::now());
+                self.state = BootState::Begun(Instant::now());
                 self.begun = ClockPair::now(&begin.at);
             }
             Record::End(end) if end.cell == self.cell => {
@@ -581,13 +581,13 @@ mod tests {
             (BootState::Spoken(then), seconds(170), "did not begin its cell within"),
             (BootState::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
         ];
-        for (stretch, length, says) in rows {
-            let overdue = |now, starved| stretch.overdue(now, patience, Some(limit), seconds(10_000), || starved);
+        for (state, length, says) in rows {
+            let overdue = |now, starved| state.overdue(now, patience, Some(limit), seconds(10_000), || starved);
             assert_eq!(overdue(then + length, Duration::ZERO), None);
             let late = then + length + Duration::from_millis(50);
             let why = overdue(late, Duration::ZERO).unwrap();
             assert!(why.contains(says), "{why}");
-            let boots = !matches!(stretch, BootState::Begun(_));
+            let boots = !matches!(state, BootState::Begun(_));
             assert_eq!(overdue(late, Duration::from_millis(50)).is_none(), boots, "a cell has its limit in any case");
             assert!(overdue(late + length, length - Duration::from_millis(50)).is_some());
         }

@@ -84,15 +84,15 @@ fn outcomes_of_two(
 
 /// In the order of the cells; `None` where the run was stopped.
 fn outcomes(cells: &[Cell], supervisor: &mut Supervisor) -> Result<Option<Vec<Outcome>>> {
-    let (ended, told) = supervisor.try_out(cells.to_vec())?;
-    let told: BTreeMap<String, Outcome> = told.into_iter().map(|end| (end.cell, end.outcome)).collect();
+    let (ended, ends) = supervisor.try_out(cells.to_vec())?;
+    let outcomes: BTreeMap<String, Outcome> = ends.into_iter().map(|end| (end.cell, end.outcome)).collect();
     let otherwise = match ended {
         Ended::Stopped => return Ok(None),
         Ended::Skipped(reasons) => Outcome::Skipped(reasons),
         Ended::Dead(why) => Outcome::Failed(why),
         Ended::Well => Outcome::Failed("the agent ended without a word of it".into()),
     };
-    Ok(Some(cells.iter().map(|cell| told.get(&cell.id).unwrap_or(&otherwise).clone()).collect()))
+    Ok(Some(cells.iter().map(|cell| outcomes.get(&cell.id).unwrap_or(&otherwise).clone()).collect()))
 }
 
 /// A line for each cause, with the works that it stands against unless those are all.

@@ -30,19 +30,18 @@ fn promised(found: &Durability) -> u64 {
 pub(crate) fn alone(work: &WorkReport, target: usize, model: &Model) -> Option<String> {
     let of = |work: &WorkReport| work.durability.iter().find(|found| found.target == target).cloned();
     let name = &model.targets[target].name;
-    let said = match work.is_overall {
-        // The broken promises were said before.
-        false => match of(work)? {
-            found if found.broken > 0 => format!("{name} lost at most {}.", losses(&found)),
-            found => short(&found, model),
-        },
-        true => {
-            let each: Vec<Durability> = model.works.iter().map(of).collect::<Option<_>>()?;
-            let kept = each.iter().filter(|found| found.broken == 0).count();
-            format!("{name} kept what it promised in {kept} of {}.", counted(each.len(), "work"))
+    let sentence = if work.is_overall {
+        let each: Vec<Durability> = model.works.iter().map(of).collect::<Option<_>>()?;
+        let kept = each.iter().filter(|result| result.broken == 0).count();
+        format!("{name} kept what it promised in {kept} of {}.", counted(each.len(), "work"))
+    } else {
+        match of(work)? {
+            // The broken promises stand above.
+            result if result.broken > 0 => format!("{name} lost at most {}.", losses(&result)),
+            result => short(&result, model),
         }
     };
-    Some(format!("{said} There is no other result to compare with."))
+    Some(format!("{sentence} There is no other result to compare with."))
 }
 
 /// Those that broke a promise first.

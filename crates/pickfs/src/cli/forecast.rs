@@ -119,15 +119,15 @@ mod tests {
                 .map(|(rounds, at_most)| pickfs_host::run::BoundAfter { rounds, ns: minutes(5), at_most })
                 .to_vec(),
         };
-        let told = |rounds, budget_ns, cut| {
+        let outlook = |rounds, budget_ns, cut| {
             let stop = Stop { rounds, budget_ns, ..Stop::default() };
             let text = in_words(&Forecast { cut, ..forecast.clone() }, &stop, Path::new("j"));
             (text.contains("97 % end with an answer"), text.contains("the budget of 3.0 min ends 1.5 % of such runs"))
         };
-        assert_eq!(told(None, None, 0.0), (true, false));
-        assert_eq!(told(None, Some(minutes(3)), 0.015), (true, true));
-        assert_eq!(told(None, Some(minutes(30)), 0.0), (true, false));
-        assert_eq!(told(Some(8), None, 0.0), (false, false), "nobody asks for an answer");
+        assert_eq!(outlook(None, None, 0.0), (true, false));
+        assert_eq!(outlook(None, Some(minutes(3)), 0.015), (true, true));
+        assert_eq!(outlook(None, Some(minutes(30)), 0.0), (true, false));
+        assert_eq!(outlook(Some(8), None, 0.0), (false, false), "nobody asks for an answer");
         let text = in_words(&forecast, &Stop::default(), Path::new("j"));
         let bought = "5.0 min (8 rounds) buy a pick that is at most 4.2 % slower than the best";
         assert!(

@@ -99,7 +99,7 @@ pub(crate) struct Elements {
     jobs: Jobs,
     /// How often each cell was given to Slurm in this session.
     tries: BTreeMap<String, u32>,
-    told: BTreeSet<String>,
+    notices: BTreeSet<String>,
 }
 
 impl Elements {
@@ -112,7 +112,7 @@ impl Elements {
             fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         }
         let jobs = Jobs::of(&folder);
-        Ok(Elements { slurm, folder, local: local.into(), jobs, tries: BTreeMap::new(), told: BTreeSet::new() })
+        Ok(Elements { slurm, folder, local: local.into(), jobs, tries: BTreeMap::new(), notices: BTreeSet::new() })
     }
 
     /// The run has ended, and no job will be started again.
@@ -121,7 +121,7 @@ impl Elements {
     }
 
     fn tell_once(&mut self, text: String) {
-        if self.told.insert(text.clone()) {
+        if self.notices.insert(text.clone()) {
             tell(&text);
         }
     }

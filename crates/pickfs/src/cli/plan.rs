@@ -459,7 +459,7 @@ mod tests {
             backing: Chosen { name: "memory".into(), ..Chosen::default() },
             ..Target::default()
         };
-        let mut told = |fs: &str, variant: Option<&str>| {
+        let mut note = |fs: &str, variant: Option<&str>| {
             plan.targets = vec![target(fs, variant)];
             describe(&plan, "")
                 .lines()
@@ -467,10 +467,10 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join("\n")
         };
-        assert_eq!(told("ext4", None), "  will not be in the verdict: ext4 has no checksums like this");
-        assert_eq!(told("btrfs", Some("lzo")), "  will not be in the verdict: btrfs has no encryption like this");
-        assert!(told("btrfs", Some("nocow")).contains("btrfs has no checksums like this"));
-        assert_eq!(told("zfs", None), "");
+        assert_eq!(note("ext4", None), "  will not be in the verdict: ext4 has no checksums like this");
+        assert_eq!(note("btrfs", Some("lzo")), "  will not be in the verdict: btrfs has no encryption like this");
+        assert!(note("btrfs", Some("nocow")).contains("btrfs has no checksums like this"));
+        assert_eq!(note("zfs", None), "");
     }
 
     #[test]

@@ -46,8 +46,8 @@ fn open_device(process: i32, descriptor: &std::ffi::OsStr) -> Option<(u32, u32)>
 
 fn is_written(process: i32, descriptor: &std::ffi::OsStr) -> bool {
     let path = Path::new("/proc").join(process.to_string()).join("fdinfo").join(descriptor);
-    let told = std::fs::read_to_string(path).unwrap_or_default();
-    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
     // What cannot be read may be the worst.
     flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)

@@ -170,8 +170,8 @@ fn backing_file(device: (u32, u32)) -> Option<PathBuf> {
 
 /// As udev names it.
 pub fn node(device: (u32, u32)) -> Option<PathBuf> {
-    let told = content(sys_path(device).join("uevent"))?;
-    told.lines().find_map(|line| line.strip_prefix("DEVNAME=")).map(|name| Path::new("/dev").join(name))
+    let uevent = content(sys_path(device).join("uevent"))?;
+    uevent.lines().find_map(|line| line.strip_prefix("DEVNAME=")).map(|name| Path::new("/dev").join(name))
 }
 
 /// `/sys/dev/block/MAJOR:MINOR`.

@@ -269,10 +269,10 @@ mod tests {
         ring.wait(Some(Duration::from_millis(1))).unwrap();
         assert_eq!(ring.in_flight(), 1);
         let written = Arc::new(AtomicBool::new(false));
-        let (told, pause) = (written.clone(), Duration::from_millis(50));
+        let (flag, pause) = (written.clone(), Duration::from_millis(50));
         let late = std::thread::spawn(move || {
             std::thread::sleep(pause);
-            told.store(true, Ordering::SeqCst);
+            flag.store(true, Ordering::SeqCst);
             writer.write_all(&[7; 16])
         });
         drop(ring);

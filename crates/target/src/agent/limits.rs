@@ -37,7 +37,7 @@ pub(crate) fn of(root: &Path, features: Option<&String>) -> (BTreeMap<String, St
     let Ok(tried) = tried else { return Default::default() };
     let name = longest_name(root);
     let mut facts = tried.facts(name);
-    facts.extend(features.map(|told| ("features".to_string(), tried.features(told))));
+    facts.extend(features.map(|list| ("features".to_string(), tried.features(list))));
     let largest = [(FILE, tried.largest_file.ok()), (NAME, name)];
     (facts, largest.into_iter().filter_map(|(what, bytes)| Some((what.to_string(), bytes?))).collect())
 }
@@ -68,7 +68,7 @@ fn tried(file: &Path, copy: &Path) -> io::Result<Tried> {
 /// statx(2) leaves the bit out of its answer where a file system does not keep the time.
 fn statx_knows_birth(file: &Path) -> bool {
     let asked = rustix::fs::statx(CWD, file, AtFlags::empty(), StatxFlags::BTIME);
-    asked.is_ok_and(|told| StatxFlags::from_bits_retain(told.stx_mask).contains(StatxFlags::BTIME))
+    asked.is_ok_and(|stat| StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME))
 }
 
 fn free_bytes(file: &File) -> u64 {
@@ -139,9 +139,9 @@ impl Tried {
 
     /// The known features and those that were seen, in the order of names. Features that are known
     /// but were not seen stay: a trial of one file proves no absence.
-    fn features(self, told: &str) -> String {
+    fn features(self, names: &str) -> String {
         let seen = [(self.creation_time, CREATION_TIME), (self.reflinks, REFLINKS)];
-        let mut all: Vec<&str> = told.split(' ').filter(|name| !name.is_empty()).collect();
+        let mut all: Vec<&str> = names.split(' ').filter(|name| !name.is_empty()).collect();
         all.extend(seen.iter().filter(|(there, _)| *there).map(|(_, name)| *name));
         all.sort_unstable();
         all.dedup();

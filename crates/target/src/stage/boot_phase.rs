@@ -143,8 +143,8 @@ fn doubts(booted: &Booted, least: f64) -> Vec<Doubt> {
     } else if read < least {
         let why = format!("the drive gave {read:.0} bytes, and the system's init alone has {least:.0}");
         found.push((FlagKind::NotCold, why));
-    } else if let Some(told) = booted.host_read_bytes.filter(|told| (*told as f64) < FROM_DISK * read) {
-        let why = format!("of the {read:.0} bytes that the machine read only {told} came from the host's disk");
+    } else if let Some(bytes) = booted.host_read_bytes.filter(|bytes| (*bytes as f64) < FROM_DISK * read) {
+        let why = format!("of the {read:.0} bytes that the machine read only {bytes} came from the host's disk");
         found.push((FlagKind::NotCold, why));
     }
     if !booted.failed.is_empty() {

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_a_process_had_read_is_found_where_the_kernel_counts_it() {
-        let counted = std::fs::read_to_string("/proc/self/io").is_ok_and(|told| told.contains("\nread_bytes: "));
+        let counted = std::fs::read_to_string("/proc/self/io").is_ok_and(|text| text.contains("\nread_bytes: "));
         if !counted {
             pickfs_test_support::not_run("it does not count");
             return;

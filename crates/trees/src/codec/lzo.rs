@@ -87,12 +87,12 @@ fn common(input: &[u8], early: usize, late: usize) -> usize {
 /// Bytes for a run of literals between two matches, or before the first, which is never short
 /// enough to be free.
 fn literals(run: usize) -> u64 {
-    let told = match run {
+    let length_bytes = match run {
         0..=FREE_LITERALS => 0,
         _ if run <= SHORT_RUN => 1,
         _ => 2 + (run - SHORT_RUN - 1) / 255,
     };
-    (run + told) as u64
+    (run + length_bytes) as u64
 }
 
 fn last_literals(run: usize, only: bool) -> u64 {

@@ -171,7 +171,7 @@ mod tests {
     }
 
     /// Histograms by level, from the folders.
-    fn told(folders: &[Folder]) -> Vec<Level> {
+    fn levels(folders: &[Folder]) -> Vec<Level> {
         let mut depths = vec![0usize; folders.len()];
         for (place, folder) in folders.iter().enumerate().skip(1) {
             depths[place] = depths[folder.parent] + 1;
@@ -190,7 +190,7 @@ mod tests {
     fn at_full_size_every_level_is_as_the_profile_says() {
         let profile = three_levels();
         let found = folders(&profile, 103, &mut Random::new(1, 0));
-        assert_eq!(told(&found), profile.levels);
+        assert_eq!(levels(&found), profile.levels);
         assert!(found.iter().all(|folder| folder.files + folder.subdirectories > 0), "{found:?}");
     }
 
@@ -200,7 +200,7 @@ mod tests {
             let found = folders(&three_levels(), files, &mut Random::new(1, 0));
             assert_eq!(found.iter().map(|folder| folder.files).sum::<u64>(), files);
             assert_eq!(found.iter().map(|folder| folder.subdirectories).sum::<u64>() + 1, found.len() as u64);
-            assert_eq!(told(&found).len(), 3);
+            assert_eq!(levels(&found).len(), 3);
             assert!(found.len() as u64 >= 30 * files / 103, "{files}: {}", found.len());
         }
         assert_eq!(folders(&Profile::default(), 7, &mut Random::new(1, 0)).len(), 1);

@@ -131,7 +131,7 @@ struct Running {
     records: Region,
     explanation: Option<Files>,
     /// The facts of the machine are in the journal.
-    is_told: bool,
+    is_journaled: bool,
 }
 
 /// A cell that was started before it was asked for.
@@ -213,7 +213,7 @@ impl Simulations {
             regions: targets.into_iter().map(|(region, _)| region).collect(),
             records,
             explanation,
-            is_told: false,
+            is_journaled: false,
         };
         let patience = Patience { first_word: Some(FOREVER), ready: Some(FOREVER), grace: FOREVER };
         let connection = Connection { from: Box::new(from), ..connection };
@@ -500,7 +500,7 @@ impl Machine for Simulations {
     fn overhear(&mut self, said: &mut Say) {
         let (Some(running), Say::Tell(Record::Provenance(found))) = (&mut self.running, said) else { return };
         running.guest.add_versions(&mut found.facts);
-        if std::mem::replace(&mut running.is_told, true) {
+        if std::mem::replace(&mut running.is_journaled, true) {
             return;
         }
         if let Some(files) = &running.explanation {
@@ -523,9 +523,10 @@ impl Machine for Simulations {
             whole.push_str(&format!("; QEMU may take {} s of processor time", running.limit_seconds));
         }
         // A guest that sleeps was ended by us, and would sleep again.
-        match crate::executor::vm::is_killed(exit) && !whole.contains(SLEEPS) {
-            true => Failure::Killed(whole),
-            false => Failure::Final(whole),
+        if crate::executor::vm::is_killed(exit) && !whole.contains(SLEEPS) {
+            Failure::Killed(whole)
+        } else {
+            Failure::Final(whole)
         }
     }
 }

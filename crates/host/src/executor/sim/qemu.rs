@@ -65,8 +65,8 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         regions[disk] = format!("{}:{}", regions[disk], regions[recording]);
     }
     let regions = regions.join(",");
-    let clock = told_clock(machine.processor.dilation);
-    let pace = told_pace(machine.processor);
+    let clock = clock_words(machine.processor.dilation);
+    let pace = pace_words(machine.processor);
     let stops = if machine.saved.is_some() { SAVED_WORD } else { "" };
     let kernel_words = format!(
         "{KERNEL_WORDS} {clock} {pace} {SIM_WORD} {REGIONS_WORD}{regions} {stops} {ROOT_WORD}{kind} {}",
@@ -115,7 +115,7 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
 
 /// QEMU's count ticks once a nanosecond. A kernel that is given a higher rate has slower clocks,
 /// all of them.
-fn told_clock(dilation: f64) -> String {
+fn clock_words(dilation: f64) -> String {
     match (dilation * 1e6).round() as u64 {
         1_000_000 => String::new(),
         khz => format!("{CLOCK_WORD}={khz}"),
@@ -123,7 +123,7 @@ fn told_clock(dilation: f64) -> String {
 }
 
 /// The scheduler's clock counts what all processors do, so tasks seem to run for long to the kernel's watchdog.
-fn told_pace(processor: Processor) -> String {
+fn pace_words(processor: Processor) -> String {
     match (processor.processors, (processor.compression * 1e3).round() as u64) {
         (1, 1000) => String::new(),
         (1, thousandths) => format!("{COMPRESSION_WORD}{thousandths}"),
@@ -190,15 +190,15 @@ mod tests {
                 format!("nvdimm,id=nvdimm1,memdev=region1,addr={}", at[1])
             ]
         );
-        let told = format!("{REGIONS_WORD}{}:1048576,{}:1048576:{}:1048576 ", at[0], at[1], at[0]);
-        assert!(after("-append")[0].contains(&told), "{told}");
+        let expected = format!("{REGIONS_WORD}{}:1048576,{}:1048576:{}:1048576 ", at[0], at[1], at[0]);
+        assert!(after("-append")[0].contains(&expected), "{expected}");
         assert!(after("-append")[0].contains(" tsc_early_khz=2700000 "), "{}", after("-append")[0]);
         assert!(after("-append")[0].contains(" pickfs.compression=2200 "), "{}", after("-append")[0]);
-        assert_eq!(told_clock(1.0), "");
-        for (processors, compression, told) in
+        assert_eq!(clock_words(1.0), "");
+        for (processors, compression, expected) in
             [(1, 1.0, ""), (1, 3.0, "pickfs.compression=3000"), (8, 1.0, "nosoftlockup pickfs.processors=8,1000")]
         {
-            assert_eq!(told_pace(Processor { dilation: 2.7, compression, processors }), told);
+            assert_eq!(pace_words(Processor { dilation: 2.7, compression, processors }), expected);
         }
         // It stands still until the monitor starts it, and gets no command after that.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:a,,monitor,server=on,wait=on"]);

@@ -99,8 +99,8 @@ fn last_words(text: &str) -> Option<String> {
     let lines: Vec<String> = text.lines().map(plain).filter(|line| !line.is_empty()).collect();
     let (earlier, last) = lines.split_at(lines.len().saturating_sub(3));
     let troubles = earlier.iter().filter(|line| TROUBLE.iter().any(|mark| line.contains(mark)));
-    let told: Vec<&str> = troubles.take(MOST_TROUBLES).chain(last).map(String::as_str).collect();
-    (!told.is_empty()).then(|| told.join(" / "))
+    let excerpt: Vec<&str> = troubles.take(MOST_TROUBLES).chain(last).map(String::as_str).collect();
+    (!excerpt.is_empty()).then(|| excerpt.join(" / "))
 }
 
 /// Without what would move a terminal's cursor, and not longer than a line.

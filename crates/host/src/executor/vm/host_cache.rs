@@ -40,8 +40,8 @@ fn forget_one(disk: &Disk) -> Result<u64> {
 
 fn cached_bytes(path: &Path) -> Result<u64> {
     let path = path.display().to_string();
-    let told = run_program(&argv(["fincore", "--bytes", "--noheadings", "--output", "RES", "--", &path]))?;
-    told.trim().parse().with_context(|| format!("fincore said `{}`", told.trim()))
+    let output = run_program(&argv(["fincore", "--bytes", "--noheadings", "--output", "RES", "--", &path]))?;
+    output.trim().parse().with_context(|| format!("fincore said `{}`", output.trim()))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ struct Running {
     /// From the start of QEMU until the agent's first word.
     booted: Option<Duration>,
     /// The boot is in the journal.
-    boot_is_told: bool,
+    boot_is_journaled: bool,
     /// Bytes that the console had said when the cell began.
     before: u64,
     /// Devices that no other process may mount or erase meanwhile.
@@ -116,7 +116,7 @@ impl Guests {
             not_saved,
             since: Instant::now(),
             booted: None,
-            boot_is_told: false,
+            boot_is_journaled: false,
             before: 0,
             _held: held,
         };
@@ -192,7 +192,7 @@ impl Machine for Guests {
             }
             Say::Tell(Record::Provenance(found)) => {
                 running.started.guest.add_versions(&mut found.facts);
-                if std::mem::replace(&mut running.boot_is_told, true) {
+                if std::mem::replace(&mut running.boot_is_journaled, true) {
                     return;
                 }
                 let boots = format!("{}, as no agent answered in the one before", running.boot);

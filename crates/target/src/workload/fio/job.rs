@@ -298,11 +298,14 @@ mod tests {
         ];
         for (line, says) in rows {
             let found = Job::parse(&format!("[x]\nrw=write\n{line}\n")).complaints();
-            let told: Vec<&str> = found.iter().map(|(what, _)| what.as_str()).collect();
+            let messages: Vec<&str> = found.iter().map(|(what, _)| what.as_str()).collect();
             match says {
-                "-" => assert!(told.is_empty(), "{line}: {told:?}"),
+                "-" => assert!(messages.is_empty(), "{line}: {messages:?}"),
                 _ => {
-                    assert!(told.len() == 1 && told[0].contains(says) && told[0].contains("line 3"), "{line}: {told:?}")
+                    assert!(
+                        messages.len() == 1 && messages[0].contains(says) && messages[0].contains("line 3"),
+                        "{line}: {messages:?}"
+                    )
                 }
             }
         }

@@ -85,11 +85,11 @@ impl Workload for Fio {
             let output = stage.memory().join(format!("fio-{number}.json"));
             let program = program(&stage.root(), &output, sections, &path).in_folder(&beside);
             let tell = |p: &mut AfterPhase, ()| {
-                let told = std::fs::read_to_string(&output).context("fio reported nothing")?;
-                let told = Output::parse(&told)?;
+                let text = std::fs::read_to_string(&output).context("fio reported nothing")?;
+                let report = Output::parse(&text)?;
                 sections.iter().try_for_each(|section| {
-                    p.part(told.part(section, &section.phase())?);
-                    told.rate_not_kept(section).into_iter().for_each(|why| p.doubt(FlagKind::RateNotKept, why));
+                    p.part(report.part(section, &section.phase())?);
+                    report.rate_not_kept(section).into_iter().for_each(|why| p.doubt(FlagKind::RateNotKept, why));
                     Ok(())
                 })
             };

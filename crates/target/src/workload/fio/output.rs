@@ -223,9 +223,9 @@ mod tests {
             let (_, sum) = sum(name);
             let moved = &sum.moved.iter().find(|(found, _)| *found == direction).unwrap().1;
             for (share, key) in [(0.5, "50.000000"), (0.9, "90.000000"), (0.99, "99.000000"), (0.999, "99.900000")] {
-                let told = raw(job)[direction]["clat_ns"]["percentile"][key].as_f64().unwrap();
+                let expected = raw(job)[direction]["clat_ns"]["percentile"][key].as_f64().unwrap();
                 let found = moved.latencies.quantile(share) as f64;
-                assert!((found / told - 1.0).abs() < 0.002, "{name} {share}: {found}, fio says {told}");
+                assert!((found / expected - 1.0).abs() < 0.002, "{name} {share}: {found}, fio says {expected}");
             }
         }
     }
@@ -248,7 +248,7 @@ mod tests {
         let mut job = raw(0);
         // As fio 3.33 reports four that took 15 ms each.
         job["job_runtime"] = 60.into();
-        let told: JobOutput = serde_json::from_value(job).unwrap();
+        let output: JobOutput = serde_json::from_value(job).unwrap();
         for (options, milliseconds) in [
             ("numjobs=4\ngroup_reporting", 16.0),
             ("numjobs=2\ngroup_reporting=1", 30.0),
@@ -257,7 +257,7 @@ mod tests {
             ("group_reporting", 60.0),
         ] {
             let section = &Job::parse(&format!("[load]\nrw=write\n{options}")).sections[0];
-            assert_eq!(Sum::of(section, &[&told]).time_ns(section).unwrap(), milliseconds * 1e6, "{options}");
+            assert_eq!(Sum::of(section, &[&output]).time_ns(section).unwrap(), milliseconds * 1e6, "{options}");
         }
     }
 
@@ -296,8 +296,8 @@ mod tests {
             ("[query]\nnumjobs=2\nrate_iops=6k", false),
             ("[query]\nnumjobs=2\nrate_iops=8k", true),
         ] {
-            let told = output.rate_not_kept(&Job::parse(section).sections[0]);
-            assert_eq!(told.is_some(), found, "{section}: {told:?}");
+            let why = output.rate_not_kept(&Job::parse(section).sections[0]);
+            assert_eq!(why.is_some(), found, "{section}: {why:?}");
         }
     }
 

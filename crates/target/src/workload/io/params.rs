@@ -214,8 +214,8 @@ mod tests {
         ];
         for (pairs, setting) in rows {
             let found = objections(&settings(pairs.clone()));
-            let told: Vec<&str> = found.iter().map(|objection| objection.setting).collect();
-            assert_eq!(told, Vec::from_iter(Some(setting).filter(|name| !name.is_empty())), "{pairs}");
+            let settings: Vec<&str> = found.iter().map(|objection| objection.setting).collect();
+            assert_eq!(settings, Vec::from_iter(Some(setting).filter(|name| !name.is_empty())), "{pairs}");
         }
     }
 

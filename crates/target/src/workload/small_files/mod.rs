@@ -73,11 +73,11 @@ impl Workload for SmallFiles {
             return vec![Objection::new(nothing, message, "give 1 or more, or leave it out")];
         }
         let more = numbers[1..3].iter().find(|(_, number)| *number > files);
-        let told = more.map(|(setting, number)| {
+        let complaints = more.map(|(setting, number)| {
             let message = format!("{number} {setting} are more than the {files} files of a batch");
             Objection::new(setting, message, "take fewer of them, or more `files`")
         });
-        told.into_iter().collect()
+        complaints.into_iter().collect()
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
@@ -175,8 +175,8 @@ mod tests {
         assert_eq!([objections(9, 9, 9), objections(9, 10, 1), objections(9, 1, 10)], [0, 1, 1]);
         assert_eq!(SmallFiles.objections(&settings(&[("file-size", 5 << 20)])).len(), 1);
         for nothing in ["files", "directories", "threads", "syncs"] {
-            let told = SmallFiles.objections(&settings(&[(nothing, 0)]));
-            assert_eq!(told.first().map(|objection| objection.setting), Some(nothing));
+            let objections = SmallFiles.objections(&settings(&[(nothing, 0)]));
+            assert_eq!(objections.first().map(|objection| objection.setting), Some(nothing));
         }
     }
 

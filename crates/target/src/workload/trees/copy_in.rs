@@ -305,8 +305,8 @@ mod tests {
         ];
         for (copy, source, target, shares, starts, turns) in rows {
             let rates = Rates { copy: copy * MIB, source: source * MIB, target: target.map(|rate| rate * MIB) };
-            let told = rates.held_back(shares);
-            assert!(told.starts_with(starts) && told.contains("slower than either") == turns, "{told}");
+            let why = rates.held_back(shares);
+            assert!(why.starts_with(starts) && why.contains("slower than either") == turns, "{why}");
         }
     }
 

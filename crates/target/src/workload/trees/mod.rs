@@ -287,9 +287,9 @@ mod tests {
         ];
         for (given, setting, says) in rows {
             let found = Dataset::of(&settings(given.clone())).objections();
-            let told: Vec<String> = found.iter().map(|o| format!("{} / {}", o.message, o.remedy)).collect();
-            assert_eq!(found.first().map_or("", |objection| objection.setting), setting, "{given} {told:?}");
-            assert!(told.first().is_none_or(|told| told.contains(says)), "{given} {told:?}");
+            let messages: Vec<String> = found.iter().map(|o| format!("{} / {}", o.message, o.remedy)).collect();
+            assert_eq!(found.first().map_or("", |objection| objection.setting), setting, "{given} {messages:?}");
+            assert!(messages.first().is_none_or(|message| message.contains(says)), "{given} {messages:?}");
         }
     }
 

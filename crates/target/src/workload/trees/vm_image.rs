@@ -123,12 +123,15 @@ impl Workload for VmImage {
         let played = play(stage, &disk, &source);
         // The kernel says of a disk that cannot grow only that its writes failed.
         let left = free(&stage.root()).unwrap_or(u64::MAX);
-        played.map_err(|error| match left < ROOM {
-            true => error.context(format!(
+        played.map_err(|error| {
+            if left < ROOM {
+                error.context(format!(
                 "the file system under test is full, with {} free; give the backing more room, or the disk less `size`",
                 show_bytes(left as f64)
-            )),
-            false => error,
+            ))
+            } else {
+                error
+            }
         })
     }
 }

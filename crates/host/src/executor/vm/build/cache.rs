@@ -281,13 +281,13 @@ mod tests {
     fn what_comes_from_another_suite_is_told_with_its_version() {
         let packages = ["bcachefs-tools", "xfsprogs"].map(String::from);
         let recipe = Recipe { release: "trixie", packages: packages.into(), compiled: Vec::new() }.text();
-        for (manifest, told) in [
+        for (manifest, sources) in [
             ("bcachefs-tools 1:1.13.0-1~exp1\nxfsprogs 6.13\n", "bcachefs-tools 1:1.13.0-1~exp1 from experimental"),
             ("bcachefs-tools-more 2\n", "bcachefs-tools unknown from experimental"),
         ] {
             let folder = folder_with(&[("manifest", manifest.as_bytes()), ("recipe", recipe.as_bytes())]);
             let guest = Guest { name: "trixie-1".into(), folder: folder.path().into(), ..Guest::default() };
-            assert_eq!(guest.borrowed(), [told]);
+            assert_eq!(guest.borrowed(), [sources]);
         }
     }
 }

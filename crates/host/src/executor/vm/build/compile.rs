@@ -147,8 +147,8 @@ impl<'r> Job<'r> {
         let make_log = self.desk.join("var/lib/dkms").join(&name).join(&version).join("build/make.log");
         let one = ["-m", &name, "-v", &version, "-k", &self.kernel];
         for words in [[&["dkms", "add"], &one[..4]].concat(), [&["dkms", "build"], &one[..]].concat()] {
-            let told = self.title();
-            let watched = Watched { told: &told, log: &log, other_log: &make_log };
+            let title = self.title();
+            let watched = Watched { title: &title, log: &log, other_log: &make_log };
             let ran = watched.run(&inside(&self.desk, namespaces, &words)?, say);
             ran.map_err(
                 |error| if error.is::<Interrupted>() { error } else { self.explained(error, &log, &make_log) },
@@ -172,9 +172,9 @@ impl<'r> Job<'r> {
     fn dkms_name(&self) -> Result<(String, String)> {
         let sources = std::fs::read_dir(self.desk.join("usr/src")).context("no sources were unpacked")?;
         let mut configured = sources.flatten().map(|entry| entry.path().join("dkms.conf"));
-        let told = configured.find_map(|path| std::fs::read_to_string(path).ok());
-        let told = told.with_context(|| format!("{} has no dkms.conf", self.source.package))?;
-        let value = |key| quoted(&told, key).with_context(|| format!("dkms.conf has no {key}"));
+        let text = configured.find_map(|path| std::fs::read_to_string(path).ok());
+        let text = text.with_context(|| format!("{} has no dkms.conf", self.source.package))?;
+        let value = |key| quoted(&text, key).with_context(|| format!("dkms.conf has no {key}"));
         Ok((value("PACKAGE_NAME")?, value("PACKAGE_VERSION")?))
     }
 
@@ -318,9 +318,9 @@ mod tests {
         let (log, make_log) = (folder.path().join("log"), folder.path().join("make.log"));
         write(&log, "configure: fine\n");
         write(&make_log, "CC a.o\na.c:1: error: no such thing\nCC b.o\n");
-        let told = format!("{:#}", job.explained(anyhow::anyhow!("it ended"), &log, &make_log));
+        let complaint = format!("{:#}", job.explained(anyhow::anyhow!("it ended"), &log, &make_log));
         let kept = format!("{}.log", job.kept.display());
-        assert_eq!(told, format!("a.c:1: error: no such thing; all that was said is in {kept}: it ended"));
+        assert_eq!(complaint, format!("a.c:1: error: no such thing; all that was said is in {kept}: it ended"));
         assert!(std::fs::read_to_string(kept).expect("the log").starts_with("configure: fine\nCC a.o"));
     }
 
@@ -328,12 +328,12 @@ mod tests {
     fn what_is_run_inside_dies_with_us_and_sees_nothing_of_ours() {
         let words = inside(Path::new("/desk"), NAMESPACES[0], &["dkms", "add"]).expect("words");
         let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-        let told = words.join(" ");
+        let line = words.join(" ");
         assert!(
-            told.starts_with("setpriv --pdeathsig KILL -- nice unshare --user --map-root-user --mount /"),
-            "{told}"
+            line.starts_with("setpriv --pdeathsig KILL -- nice unshare --user --map-root-user --mount /"),
+            "{line}"
         );
         let within = "guest inside /desk -- unshare --pid --fork --kill-child --root /desk env -i ";
-        assert!(told.contains(within) && told.ends_with(" dkms add"), "{told}");
+        assert!(line.contains(within) && line.ends_with(" dkms add"), "{line}");
     }
 }

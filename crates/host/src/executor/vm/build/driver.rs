@@ -71,9 +71,10 @@ impl Driver<'_> {
         say(&format!("compiling {} for kernel {kernel}", self.name));
         let (headers, source) = (format!("/usr/src/{headers}"), format!("M=/usr/src/{}", self.name));
         let log = desk.join("log");
-        let told = format!("compiling {}", self.name);
+        let title = format!("compiling {}", self.name);
         let run = |words: &[&str], say: &mut dyn FnMut(&str)| {
-            let ran = Watched { told: &told, log: &log, other_log: &log }.run(&inside(&root, namespaces, words)?, say);
+            let ran =
+                Watched { title: &title, log: &log, other_log: &log }.run(&inside(&root, namespaces, words)?, say);
             ran.map_err(|error| if error.is::<Interrupted>() { error } else { error.context(last_words(&log)) })
         };
         run(&["make", "-C", &headers, &source, "modules"], say)?;

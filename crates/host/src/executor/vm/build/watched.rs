@@ -19,7 +19,7 @@ const WIDTH: usize = 100;
 const LAST: usize = 8;
 
 pub(crate) struct Watched<'a> {
-    pub told: &'a str,
+    pub title: &'a str,
     /// What it says goes there, behind what is there.
     pub log: &'a Path,
     /// Where a program below it writes.
@@ -56,7 +56,7 @@ impl Watched<'_> {
             if said.elapsed() > EVERY {
                 said = Instant::now();
                 let taken = show_duration(begun.elapsed().as_nanos() as f64);
-                say(&format!("{}, after {taken}: {}", self.told, self.now()));
+                say(&format!("{}, after {taken}: {}", self.title, self.now()));
             }
             std::thread::sleep(TICK);
         }
@@ -76,9 +76,9 @@ impl Watched<'_> {
 pub(crate) fn last_words(log: &Path) -> String {
     let lines = last_lines(log, usize::MAX);
     let errors: Vec<&String> = lines.iter().filter(|line| line.to_lowercase().contains("error:")).collect();
-    let told = if errors.is_empty() { lines.iter().collect() } else { errors };
-    let told: Vec<&str> = told[told.len().saturating_sub(LAST)..].iter().map(|line| line.as_str()).collect();
-    told.join(" / ")
+    let excerpt = if errors.is_empty() { lines.iter().collect() } else { errors };
+    let excerpt: Vec<&str> = excerpt[excerpt.len().saturating_sub(LAST)..].iter().map(|line| line.as_str()).collect();
+    excerpt.join(" / ")
 }
 
 fn last_lines(log: &Path, count: usize) -> Vec<String> {
@@ -95,7 +95,7 @@ mod tests {
     fn run(script: &str) -> (Result<()>, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let (log, other_log) = (folder.path().join("log"), folder.path().join("other"));
-        let watched = Watched { told: "it", log: &log, other_log: &other_log };
+        let watched = Watched { title: "it", log: &log, other_log: &other_log };
         let words = ["sh", "-c", script].map(OsString::from);
         let ended = watched.run(&words, &mut |_| {});
         (ended, last_words(&log))
@@ -114,7 +114,7 @@ mod tests {
     fn the_line_that_is_told_is_of_whoever_is_at_work_and_short() {
         let folder = tempfile::tempdir().expect("a folder");
         let (log, other_log) = (folder.path().join("log"), folder.path().join("other"));
-        let watched = Watched { told: "it", log: &log, other_log: &other_log };
+        let watched = Watched { title: "it", log: &log, other_log: &other_log };
         assert_eq!(watched.now(), "");
         std::fs::write(&log, "configure\n").expect("written");
         assert_eq!(watched.now(), "configure");

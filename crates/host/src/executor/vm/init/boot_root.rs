@@ -159,15 +159,15 @@ fn service(ready: &str, has_loader: bool) -> String {
 /// The service. Errors go to the console, whose last lines the host shows; the machine is switched
 /// off either way.
 pub fn main() -> ExitCode {
-    let told = tell();
-    if let Err(error) = &told {
+    let result = tell();
+    if let Err(error) = &result {
         eprintln!("pickfs init: {error:#}");
     }
     let off = systemctl(&["poweroff", "--no-block"]);
     if let Err(error) = &off {
         eprintln!("pickfs init: {error:#}");
     }
-    if told.is_ok() && off.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if result.is_ok() && off.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn tell() -> Result<()> {
@@ -189,8 +189,8 @@ fn tell() -> Result<()> {
 
 /// A time that systemd reports, in nanoseconds by the kernel's monotonic clock.
 fn moment(property: &str, unit: Option<&str>) -> Result<u64> {
-    let told = systemctl(&[&["show", "--value", "--property", property][..], unit.as_slice()].concat())?;
-    let microseconds: u64 = told.trim().parse().with_context(|| format!("{property} is `{}`", told.trim()))?;
+    let output = systemctl(&[&["show", "--value", "--property", property][..], unit.as_slice()].concat())?;
+    let microseconds: u64 = output.trim().parse().with_context(|| format!("{property} is `{}`", output.trim()))?;
     ensure!(microseconds > 0, "{property} of {} is not set", unit.unwrap_or("systemd"));
     Ok(microseconds * 1000)
 }

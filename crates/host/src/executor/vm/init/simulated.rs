@@ -68,8 +68,8 @@ pub(crate) fn set_pace() -> Result<()> {
             "this kernel does not let its clocks go slower while it compresses: simulate it with `compression = 1`",
         );
     }
-    let Some(told) = after(PROCESSORS_WORD) else { return Ok(()) };
-    std::fs::write(PROCESSORS, told.replace(',', " ")).context(
+    let Some(words) = after(PROCESSORS_WORD) else { return Ok(()) };
+    std::fs::write(PROCESSORS, words.replace(',', " ")).context(
         "this kernel does not let its clocks go slower by what could run: simulate it with `processors = 1` and \
          `compression = 1`",
     )
