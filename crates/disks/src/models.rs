@@ -15,20 +15,8 @@ macro_rules! entries {
 
 /// Every disk, sorted by name.
 pub const ALL: &[Entry] = entries![
-    "cloud-volume",
-    "hdd-5400",
-    "hdd-7200",
-    "hp-97560",
-    "none",
-    "nvme",
-    "nvme-dramless",
-    "nvme-plp",
-    "sata-dramless",
-    "sata-plp",
-    "sata-ssd",
-    "sd-card",
-    "smr-5900",
-    "smr-host-managed"
+    "cloud-volume", "hdd-5400", "hdd-7200", "hp-97560", "none", "nvme", "nvme-dramless", "nvme-plp", "sata-dramless",
+    "sata-plp", "sata-ssd", "sd-card", "smr-5900", "smr-host-managed"
 ];
 
 /// The file of a disk that has what another one has, but for some parameters.

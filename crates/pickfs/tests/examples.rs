@@ -17,11 +17,7 @@ fn every_example_says_how_long_it_takes_and_has_an_end() {
 
 /// What a plan may lack in a page that shows a part of it.
 const OF_A_PART: [&str; 6] = [
-    "the plan has no targets",
-    "the plan has no work",
-    "has no backing",
-    "is not among the targets",
-    "has no `fs`",
+    "the plan has no targets", "the plan has no work", "has no backing", "is not among the targets", "has no `fs`",
     "this work puts",
 ];
 

@@ -85,15 +85,7 @@ for member in list(document):
     );
     assert_eq!(python(&lab, &script), "", "the schema misses what is missing");
     lab.run(&[
-        "compare",
-        "journal.jsonl",
-        "journal.jsonl",
-        "--scatter",
-        "0.1%",
-        "--format",
-        "json",
-        "-o",
-        "compare.json",
+        "compare", "journal.jsonl", "journal.jsonl", "--scatter", "0.1%", "--format", "json", "-o", "compare.json",
     ])
     .code(0);
     let schema = schema.replace("report-1", "compare-1");

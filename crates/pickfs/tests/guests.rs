@@ -44,15 +44,7 @@ fn a_simulated_cell_is_the_same_twice_and_its_time_is_explained() {
     let at_once = "{ fs = \"ext4\" }, { name = \"at-once\", fs = \"ext4\", machine = { disk = \"none\" } }";
     lab.run_plan(&format!("{disk}{WORK}").replace("{ fs = \"ext4\" }", at_once)).code(0);
     let why = [
-        "why",
-        "journal.jsonl",
-        "--between",
-        "ext4,at-once",
-        "--format",
-        "json",
-        "--stacks",
-        "why.folded",
-        "--no-proof",
+        "why", "journal.jsonl", "--between", "ext4,at-once", "--format", "json", "--stacks", "why.folded", "--no-proof",
     ];
     let said = lab.run(&why).code(0);
     let found: Value = serde_json::from_str(&said.out).expect("JSON");

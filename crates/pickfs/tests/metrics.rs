@@ -6,17 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Things that are counted and have no unit.
 const COUNTS: &[&str] = &[
-    "device_flushes",
-    "device_read_requests",
-    "device_write_requests",
-    "done_times",
-    "layout_fragments_mean",
-    "layout_fragments_p99",
-    "removed_files",
-    "space_entries",
-    "space_files",
-    "swap_in_pages",
-    "swap_out_pages",
+    "device_flushes", "device_read_requests", "device_write_requests", "done_times", "layout_fragments_mean",
+    "layout_fragments_p99", "removed_files", "space_entries", "space_files", "swap_in_pages", "swap_out_pages",
     "work_files",
 ];
 

@@ -76,30 +76,10 @@ impl Drop for Bench {
 /// Lines of listings that say how it is made, and not when, by whom and with how much on it.
 fn made_so(facts: &BTreeMap<String, String>) -> Vec<String> {
     const SAYS: &[&str] = &[
-        "Filesystem features:",
-        "Block size:",
-        "Inode size:",
-        "Reserved block count:",
-        "Block count:",
-        "Inode count:",
-        "Cluster size:",
-        "Flex block group size:",
-        "RAID stripe width:",
-        "Total journal size:",
-        "meta-data=",
-        "=  ",
-        "data  ",
-        "naming  ",
-        "log  ",
-        "realtime",
-        "incompat_flags",
-        "compat_ro_flags",
-        "nodesize",
-        "sectorsize",
-        "csum_type",
-        "Data, ",
-        "Metadata, ",
-        "System, ",
+        "Filesystem features:", "Block size:", "Inode size:", "Reserved block count:", "Block count:", "Inode count:",
+        "Cluster size:", "Flex block group size:", "RAID stripe width:", "Total journal size:", "meta-data=", "=  ",
+        "data  ", "naming  ", "log  ", "realtime", "incompat_flags", "compat_ro_flags", "nodesize", "sectorsize",
+        "csum_type", "Data, ", "Metadata, ", "System, ",
     ];
     let lines = facts.values().flat_map(|text| text.lines());
     let lines = lines.filter(|line| SAYS.iter().any(|begin| line.trim_start().starts_with(begin)));

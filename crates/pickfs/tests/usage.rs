@@ -112,16 +112,7 @@ const WRONG: &[(&str, &[&str])] = &[
 
 /// Words of plan files, which no error about a command line may show.
 const NOT_TYPED: [&str; 10] = [
-    "meta.",
-    "use one of `--",
-    "[[",
-    "[backing",
-    "target[",
-    "`source`",
-    "`budget`",
-    "`size`",
-    "in quotes",
-    "backtrace",
+    "meta.", "use one of `--", "[[", "[backing", "target[", "`source`", "`budget`", "`size`", "in quotes", "backtrace",
 ];
 
 #[test]
@@ -151,14 +142,7 @@ fn errors_are_in_the_words_of_the_command_line() {
 fn output_that_cannot_be_written_is_an_error_and_no_panic() {
     let lab = Lab::new();
     for line in [
-        "list",
-        "list fs --json",
-        "help",
-        "help plan",
-        "doctor",
-        "plan",
-        "completions bash",
-        "disk show nvme",
+        "list", "list fs --json", "help", "help plan", "doctor", "plan", "completions bash", "disk show nvme",
         "guest list",
     ] {
         let words: Vec<&str> = line.split(' ').collect();

@@ -9,22 +9,8 @@ use std::path::{Path, PathBuf};
 /// Pronouns of people for things, foreign turns of phrase, and words of speech for shown, reported
 /// or distinguished.
 const RULED_OUT: &[&str] = &[
-    "all the same",
-    "bearable",
-    "hang on",
-    "hangs on",
-    "leaves the race",
-    "left the race",
-    "nobody",
-    "of one's own",
-    "so many",
-    "somebody",
-    "tells",
-    "those that stay",
-    "told",
-    "unless said",
-    "what is left of it",
-    "whoever",
+    "all the same", "bearable", "hang on", "hangs on", "leaves the race", "left the race", "nobody", "of one's own",
+    "so many", "somebody", "tells", "those that stay", "told", "unless said", "what is left of it", "whoever",
     "would tell",
 ];
 

@@ -7,13 +7,7 @@ use super::table::{Field, Reader, Table};
 
 /// Those that change how requests are made of the same work, and can be read back; sorted.
 pub const NAMES: [&str; 8] = [
-    "max_sectors_kb",
-    "nomerges",
-    "nr_requests",
-    "read_ahead_kb",
-    "rotational",
-    "rq_affinity",
-    "wbt_lat_usec",
+    "max_sectors_kb", "nomerges", "nr_requests", "read_ahead_kb", "rotational", "rq_affinity", "wbt_lat_usec",
     "write_cache",
 ];
 /// Those below /proc/sys/vm that a target can have for itself; sorted.

@@ -144,16 +144,8 @@ fn is_job(text: &str) -> bool {
 /// The state in a line `JOB|INDEX|STATE|REASON`; `None` where the job has ended.
 fn state(line: &str) -> Option<((String, usize), State)> {
     const ENDED: [&str; 10] = [
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "REVOKED",
-        "TIMEOUT",
+        "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+        "REVOKED", "TIMEOUT",
     ];
     let mut words = line.trim().splitn(4, '|');
     let (job, index, state, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);

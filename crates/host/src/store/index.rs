@@ -309,18 +309,8 @@ fn insert(change: &Transaction, entry: &Entry, found: &[(String, Choice)], super
     change.execute(
         "INSERT OR IGNORE INTO journal VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
-            entry.hash,
-            entry.run,
-            entry.started,
-            entry.title,
-            entry.machine,
-            entry.hardware,
-            entry.kernel,
-            entry.pickfs,
-            entry.answer,
-            entry.bytes as i64,
-            superseded,
-            entry.problem
+            entry.hash, entry.run, entry.started, entry.title, entry.machine, entry.hardware, entry.kernel,
+            entry.pickfs, entry.answer, entry.bytes as i64, superseded, entry.problem
         ],
     )?;
     for (number, (about, choice)) in found.iter().enumerate() {

@@ -41,31 +41,9 @@ macro_rules! purposes {
 
 /// Each with its text, sorted.
 const ALL: &[(&str, &str)] = purposes![
-    "aged",
-    "backup",
-    "big-folder",
-    "build",
-    "compression",
-    "containers",
-    "desktop",
-    "games",
-    "git",
-    "key-value",
-    "laptop",
-    "logs",
-    "mail",
-    "media",
-    "mysql",
-    "nas",
-    "photos",
-    "postgres",
-    "scientific",
-    "sdcard",
-    "snapshots",
-    "sqlite",
-    "usb",
-    "vm-images",
-    "web"
+    "aged", "backup", "big-folder", "build", "compression", "containers", "desktop", "games", "git", "key-value",
+    "laptop", "logs", "mail", "media", "mysql", "nas", "photos", "postgres", "scientific", "sdcard", "snapshots",
+    "sqlite", "usb", "vm-images", "web"
 ];
 
 /// Every one, sorted by name.

@@ -392,15 +392,7 @@ fn an_explanation_is_the_same_twice_and_names_what_was_planted() {
     let plan = PLAN.replace("hdd-7200", "none").replace("{ fs = \"ext4\" }, { fs = \"btrfs\" }", targets);
     lab.run_plan(&plan).code(0);
     let words = [
-        "why",
-        "journal.jsonl",
-        "--between",
-        "btrfs:zstd:1,btrfs",
-        "--phase",
-        "write",
-        "--format",
-        "json",
-        "--no-proof",
+        "why", "journal.jsonl", "--between", "btrfs:zstd:1,btrfs", "--phase", "write", "--format", "json", "--no-proof",
     ];
     let [first, second] = [lab.run(&words).code(0).out, lab.run(&words).code(0).out];
     assert_eq!(first, second);

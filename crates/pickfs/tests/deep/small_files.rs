@@ -6,23 +6,8 @@ use crate::common::{Lab, Observation, failed, not_run, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
 
 const PHASES: [&str; 17] = [
-    "putc",
-    "write",
-    "rewrite",
-    "getc",
-    "read",
-    "seeks",
-    "sequential-create",
-    "sequential-stat",
-    "readdir",
-    "sequential-delete",
-    "random-create",
-    "random-stat",
-    "random-delete",
-    "rename",
-    "link",
-    "append",
-    "fsync",
+    "putc", "write", "rewrite", "getc", "read", "seeks", "sequential-create", "sequential-stat", "readdir",
+    "sequential-delete", "random-create", "random-stat", "random-delete", "rename", "link", "append", "fsync",
 ];
 
 fn unable_here(filesystems: &[&str]) -> Option<String> {

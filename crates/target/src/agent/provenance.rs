@@ -182,13 +182,7 @@ fn of_device(stack: &BuiltStack) -> Facts {
     let Some(number) = stack.subject.device else { return Facts::new() };
     let mut facts = Facts::from([("device".to_string(), format!("{}:{}", number.0, number.1))]);
     let names = [
-        "scheduler",
-        "write_cache",
-        "fua",
-        "logical_block_size",
-        "physical_block_size",
-        "rotational",
-        "read_ahead_kb",
+        "scheduler", "write_cache", "fua", "logical_block_size", "physical_block_size", "rotational", "read_ahead_kb",
         "discard_max_bytes",
     ];
     for name in names.into_iter().chain(stack.target.queue.0.keys().map(String::as_str)) {

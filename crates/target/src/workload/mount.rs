@@ -219,11 +219,7 @@ mod tests {
         };
         let rows = [("files", json!([300, 20, 300])), ("full", json!([70]))];
         let all = [
-            "mount-20-files",
-            "check-20-files",
-            "mount-300-files",
-            "check-300-files",
-            "mount-70-percent",
+            "mount-20-files", "check-20-files", "mount-300-files", "check-300-files", "mount-70-percent",
             "check-70-percent",
         ];
         assert_eq!(names(&rows), all);

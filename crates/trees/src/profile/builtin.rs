@@ -16,15 +16,7 @@ macro_rules! builtin {
 
 /// Every profile, sorted by name.
 pub const ALL: &[Builtin] = builtin![
-    "boost-build",
-    "developer",
-    "ffmpeg-build",
-    "home",
-    "impressions",
-    "mail",
-    "photos",
-    "site",
-    "source-tree"
+    "boost-build", "developer", "ffmpeg-build", "home", "impressions", "mail", "photos", "site", "source-tree"
 ];
 
 /// What a tree is like unless a plan says.

@@ -50,19 +50,8 @@ const WHOLE: &[&str] = &[
 ];
 
 const BEGINNINGS: &[&str] = &[
-    "above: ",
-    "aged ",
-    "dirty_",
-    "documented: ",
-    "first boot",
-    "guest ",
-    "parameter ",
-    "queue ",
-    "raw ",
-    "server ",
-    "tried: ",
-    "version ",
-    "vm.",
+    "above: ", "aged ", "dirty_", "documented: ", "first boot", "guest ", "parameter ", "queue ", "raw ", "server ",
+    "tried: ", "version ", "vm.",
 ];
 
 /// Endings of facts about a backing, whose name comes first.

@@ -14,18 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Paths of every Linux, and of runs.
 const COMMON: [&str; 12] = [
-    "/dev/shm/pickfs-",
-    "/dev/mapper/pickfs",
-    "/dev/pickfs",
-    "/run/pickfs-",
-    "/proc/",
-    "/sys/",
-    "/usr/",
-    "/bin/",
-    "/sbin/",
-    "/lib/",
-    "/lib64/",
-    "/path-",
+    "/dev/shm/pickfs-", "/dev/mapper/pickfs", "/dev/pickfs", "/run/pickfs-", "/proc/", "/sys/", "/usr/", "/bin/",
+    "/sbin/", "/lib/", "/lib64/", "/path-",
 ];
 /// Below the common ones, and yet a name that a user has given.
 const OWN: [&str; 1] = ["/usr/local/"];
@@ -38,20 +28,8 @@ const DEVICES: [&str; 22] = [
 const HOMES: &str = concat!("/", "home/");
 /// Names that every machine has.
 const USUAL: [&str; 14] = [
-    "root",
-    "nobody",
-    "localhost",
-    "localdomain",
-    "local",
-    "lan",
-    "home",
-    "internal",
-    "debian",
-    "ubuntu",
-    "fedora",
-    "user",
-    "linux",
-    "(none)",
+    "root", "nobody", "localhost", "localdomain", "local", "lan", "home", "internal", "debian", "ubuntu", "fedora",
+    "user", "linux", "(none)",
 ];
 /// Shorter names stand everywhere.
 const SHORTEST: usize = 3;

@@ -91,15 +91,7 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
         add(&["-plugin", &format!("file={plugin},out={out}")]);
     }
     add(&[
-        "-machine",
-        "pc,nvdimm=on,hpet=off",
-        "-accel",
-        "tcg,thread=single",
-        "-icount",
-        CLOCK,
-        "-smp",
-        "1",
-        "-cpu",
+        "-machine", "pc,nvdimm=on,hpet=off", "-accel", "tcg,thread=single", "-icount", CLOCK, "-smp", "1", "-cpu",
         PROCESSOR,
     ]);
     add(&["-rtc", &format!("base={DATE},clock=vm"), "-seed", "1"]);

@@ -240,16 +240,8 @@ fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     assert_eq!(
         others,
         [
-            "bmf",
-            "csv",
-            "csv-summary",
-            "github-action-benchmark",
-            "hyperfine",
-            "json",
-            "ods",
-            "phoronix",
-            "prometheus",
-            "text"
+            "bmf", "csv", "csv-summary", "github-action-benchmark", "hyperfine", "json", "ods", "phoronix",
+            "prometheus", "text"
         ]
     );
 }

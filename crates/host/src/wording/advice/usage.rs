@@ -41,73 +41,24 @@ pub(super) const USAGE: &[Usage] = &[
 
 /// mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS, without those that only a first mount takes.
 const ANY: &[&str] = &[
-    "lazytime",
-    "noatime",
-    "nodev",
-    "nodiratime",
-    "noexec",
-    "nolazytime",
-    "nosuid",
-    "relatime",
-    "ro",
-    "rw",
-    "strictatime",
-    "sync",
+    "lazytime", "noatime", "nodev", "nodiratime", "noexec", "nolazytime", "nosuid", "relatime", "ro", "rw",
+    "strictatime", "sync",
 ];
 /// btrfs(5), MOUNT OPTIONS.
 const BTRFS: &[&str] = &[
-    "autodefrag",
-    "barrier",
-    "commit",
-    "compress",
-    "compress-force",
-    "datacow",
-    "datasum",
-    "discard",
-    "flushoncommit",
-    "max_inline",
-    "noautodefrag",
-    "nobarrier",
-    "nodatacow",
-    "nodatasum",
-    "nodiscard",
-    "noflushoncommit",
-    "nossd",
-    "notreelog",
-    "ssd",
-    "treelog",
+    "autodefrag", "barrier", "commit", "compress", "compress-force", "datacow", "datasum", "discard", "flushoncommit",
+    "max_inline", "noautodefrag", "nobarrier", "nodatacow", "nodatasum", "nodiscard", "noflushoncommit", "nossd",
+    "notreelog", "ssd", "treelog",
 ];
 /// ext4(5); `data=` only a first mount takes.
 const EXT: &[&str] = &[
-    "auto_da_alloc",
-    "barrier",
-    "commit",
-    "delalloc",
-    "discard",
-    "noauto_da_alloc",
-    "nobarrier",
-    "nodelalloc",
-    "nodiscard",
-    "stripe",
+    "auto_da_alloc", "barrier", "commit", "delalloc", "discard", "noauto_da_alloc", "nobarrier", "nodelalloc",
+    "nodiscard", "stripe",
 ];
 /// tune2fs(8): options, and features behind `-O`.
 const TUNE2FS: &[&str] = &[
-    "-L",
-    "-m",
-    "-r",
-    "casefold",
-    "dir_index",
-    "encrypt",
-    "fast_commit",
-    "has_journal",
-    "large_dir",
-    "large_file",
-    "metadata_csum",
-    "project",
-    "quota",
-    "sparse_super",
-    "uninit_bg",
-    "verity",
+    "-L", "-m", "-r", "casefold", "dir_index", "encrypt", "fast_commit", "has_journal", "large_dir", "large_file",
+    "metadata_csum", "project", "quota", "sparse_super", "uninit_bg", "verity",
 ];
 
 impl Usage {

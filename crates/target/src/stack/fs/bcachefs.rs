@@ -26,14 +26,7 @@ pub(crate) const BCACHEFS: Filesystem = Filesystem {
     // bcachefs(8), and the Principles of Operation. Whether it can shrink depends on the version, so it is left out.
     features: Features {
         usual: &[
-            CHECKSUMS,
-            COMPRESSION,
-            CRASH_CONSISTENCY,
-            GROW,
-            METADATA_CHECKSUMS,
-            MULTI_DEVICE,
-            REFLINKS,
-            SNAPSHOTS,
+            CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SNAPSHOTS,
         ],
         more: &[CREATION_TIME, ENCRYPTION],
         // Without copy on write there are neither checksums of data nor compression.

@@ -110,14 +110,7 @@ pub(crate) const BTRFS: Filesystem = Filesystem {
     // btrfs(5), btrfs-device(8), btrfs-filesystem(8).
     features: Features {
         usual: &[
-            CHECKSUMS,
-            COMPRESSION,
-            CRASH_CONSISTENCY,
-            GROW,
-            METADATA_CHECKSUMS,
-            MULTI_DEVICE,
-            REFLINKS,
-            SHRINK,
+            CHECKSUMS, COMPRESSION, CRASH_CONSISTENCY, GROW, METADATA_CHECKSUMS, MULTI_DEVICE, REFLINKS, SHRINK,
             SNAPSHOTS,
         ],
         more: &[CREATION_TIME],

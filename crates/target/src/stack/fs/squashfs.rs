@@ -36,24 +36,8 @@ pub(crate) const SQUASHFS: Filesystem = Filesystem {
 
 /// Pseudo files get their content from programs, and a test of an action may be one (mksquashfs(1), its short forms too).
 const PROGRAMS: &[&str] = &[
-    "-p",
-    "-pf",
-    "-a",
-    "-action",
-    "-action-file",
-    "-af",
-    "-fa",
-    "-faf",
-    "-false-action",
-    "-false-action-file",
-    "-log-action",
-    "-log-action-file",
-    "-ta",
-    "-taf",
-    "-true-action",
-    "-true-action-file",
-    "-va",
-    "-vaf",
+    "-p", "-pf", "-a", "-action", "-action-file", "-af", "-fa", "-faf", "-false-action", "-false-action-file",
+    "-log-action", "-log-action-file", "-ta", "-taf", "-true-action", "-true-action-file", "-va", "-vaf",
 ];
 
 /// All that is in a folder, in the place of what the device held.

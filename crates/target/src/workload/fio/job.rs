@@ -53,21 +53,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Engines that work on files; others work on networks, devices or nothing.
 const ENGINES: &[&str] = &[
-    "falloc",
-    "filecreate",
-    "filedelete",
-    "filestat",
-    "ftruncate",
-    "io_uring",
-    "libaio",
-    "mmap",
-    "posixaio",
-    "psync",
-    "pvsync",
-    "pvsync2",
-    "splice",
-    "sync",
-    "vsync",
+    "falloc", "filecreate", "filedelete", "filestat", "ftruncate", "io_uring", "libaio", "mmap", "posixaio", "psync",
+    "pvsync", "pvsync2", "splice", "sync", "vsync",
 ];
 
 impl Section {

@@ -446,14 +446,8 @@ mod tests {
         let settings = Settings(given.as_object().unwrap().clone().into_iter().collect());
         let names: Vec<String> = Respond.phases(&settings).iter().map(|phase| phase.name.to_string()).collect();
         let wanted = [
-            "write",
-            "append-during-write",
-            "stat-during-write",
-            "append-during-drain",
-            "stat-during-drain",
-            "untar",
-            "append-during-untar",
-            "stat-during-untar",
+            "write", "append-during-write", "stat-during-write", "append-during-drain", "stat-during-drain", "untar",
+            "append-during-untar", "stat-during-untar",
         ];
         assert_eq!(names, wanted);
         let warm_stats = |background| Responding::of(&settings).warm_stats(background).collect::<Vec<_>>();

@@ -24,18 +24,9 @@ const SCRIPTS: [&str; 6] = ["config", "postinst", "postrm", "preinst", "prerm", 
 /// without fsync and without manuals. Packages are configured in any order, and no two can be in
 /// each other's way.
 const DPKG: [&str; 12] = [
-    "--no-force-unsafe-io",
-    "--path-include=*",
-    "--force-bad-path",
-    "--force-breaks",
-    "--force-confnew",
-    "--force-conflicts",
-    "--force-depends",
-    "--force-overwrite",
-    "--force-remove-essential",
-    "--force-remove-protected",
-    "--no-triggers",
-    "--no-debsig",
+    "--no-force-unsafe-io", "--path-include=*", "--force-bad-path", "--force-breaks", "--force-confnew",
+    "--force-conflicts", "--force-depends", "--force-overwrite", "--force-remove-essential",
+    "--force-remove-protected", "--no-triggers", "--no-debsig",
 ];
 
 /// No signatures: a folder of files has none that this machine knows.

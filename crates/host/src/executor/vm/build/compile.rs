@@ -20,25 +20,8 @@ use std::process::Command;
 
 /// What DKMS and the configure scripts of modules call, beside what they name themselves.
 pub(super) const TOOLS: &[&str] = &[
-    "bash",
-    "coreutils",
-    "dash",
-    "debianutils",
-    "diffutils",
-    "findutils",
-    "gawk",
-    "gcc",
-    "grep",
-    "gzip",
-    "hostname",
-    "kmod",
-    "libc-bin",
-    "libc6-dev",
-    "make",
-    "sed",
-    "tar",
-    "util-linux",
-    "xz-utils",
+    "bash", "coreutils", "dash", "debianutils", "diffutils", "findutils", "gawk", "gcc", "grep", "gzip", "hostname",
+    "kmod", "libc-bin", "libc6-dev", "make", "sed", "tar", "util-linux", "xz-utils",
 ];
 
 /// Names that scripts of packages would have made, and what they stand for.

@@ -8,23 +8,8 @@ pub const RELEASES: &[&str] = &["bookworm", "bullseye", "sid", "trixie"];
 
 /// What every guest needs to run an agent: its kernel, libraries, programs of daily use, and what loads modules.
 const BASE: &[&str] = &[
-    "base-files",
-    "base-passwd",
-    "bash",
-    "coreutils",
-    "dash",
-    "findutils",
-    "grep",
-    "kmod",
-    "libc-bin",
-    "libc6",
-    "linux-image-amd64",
-    "mount",
-    "passwd",
-    "procps",
-    "sed",
-    "tar",
-    "util-linux",
+    "base-files", "base-passwd", "bash", "coreutils", "dash", "findutils", "grep", "kmod", "libc-bin", "libc6",
+    "linux-image-amd64", "mount", "passwd", "procps", "sed", "tar", "util-linux",
 ];
 
 /// A release whose kernel has a file system, the package with its tools, which only another suite of Debian's archive has, and
