@@ -91,6 +91,8 @@ pub struct Description {
     pub versions: &'static [&'static [&'static str]],
     /// It makes hard or symbolic links, whatever tree it works with.
     pub makes_links: bool,
+    /// The tree of files that it works on, where each of its cells has one.
+    pub dataset: Option<fn(&Settings) -> Dataset>,
     /// It takes snapshots of the file system under test.
     pub takes_snapshots: bool,
     /// It packs a read-only image, and needs a file system that is one.
@@ -121,6 +123,7 @@ impl Description {
         programs: &[],
         versions: &[],
         makes_links: false,
+        dataset: None,
         takes_snapshots: false,
         makes_image: false,
         mounts_overlayfs: false,
@@ -188,8 +191,8 @@ pub trait Workload: Sync {
     }
 
     /// The tree of files that it works on, staged in memory before any cell.
-    fn dataset(&self, _settings: &Settings) -> Option<Dataset> {
-        None
+    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
+        self.description().dataset.map(|of| of(settings))
     }
 
     /// What cannot be done with these settings, each right in itself.

@@ -17,10 +17,10 @@ settings! {
         size: Size = "256MiB", "size of the file";
         block: Size = "4KiB", "bytes of a random operation";
         sequential_block: Size = "1MiB", "bytes of an operation of the sequential phases";
-        threads: Count = "1", "each with a ring of its own";
-        depth: Count = "1", "operations that each of them has under way; with plain calls as many threads do them";
+        threads: Count<1> = "1", "each with a ring of its own";
+        depth: Count<1> = "1", "operations that each of them has under way; with plain calls as many threads do them";
         direct: Flag = "false", "past the page cache (O_DIRECT)";
-        operations: Count, "of a random phase; by default each block of the file once";
+        operations: Count<1>, "of a random phase; by default each block of the file once";
         rate: Count = "0", "random operations a second, on a schedule; 0 for as fast as they go, each after another";
         time: Duration, "how long at that rate; by default 10 s";
         arrivals: Arrival = "poisson", "how operations at a rate follow each other";
@@ -66,8 +66,8 @@ impl IoParams {
             size,
             block: block as usize,
             run: given.sequential_block.max(1) as usize,
-            threads: given.threads.max(1) as usize,
-            depth: given.depth.max(1) as usize,
+            threads: given.threads as usize,
+            depth: given.depth as usize,
             direct: given.direct,
             operations: rate.map_or_else(closed, |rate| (rate * seconds) as usize),
             rate,
@@ -153,10 +153,6 @@ fn bad_block(setting: &'static str, block: usize, params: &IoParams) -> Option<O
 }
 
 fn bad_count(given: &Given) -> Option<Objection> {
-    let counts = [("threads", Some(given.threads)), ("depth", Some(given.depth)), ("operations", given.operations)];
-    if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
-        return Some(Objection::new(name, format!("with no {name} nothing is done"), "give 1 or more"));
-    }
     let all = given.threads.saturating_mul(given.depth);
     let message = format!("{all} operations at a time are too many");
     (all > MOST_THREADS).then(|| Objection::new("depth", message, "give at most 1024 in all threads together"))
@@ -193,7 +189,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_told() {
         let second = 1_000_000_000u64;
-        let rows: [(Value, &str); 17] = [
+        let rows: [(Value, &str); 16] = [
             (json!({}), ""),
             (json!({"size": 1 << 20, "block": 512}), ""),
             (json!({"size": 1 << 20, "block": 512, "direct": true}), "block"),
@@ -209,7 +205,6 @@ mod tests {
             (json!({"rate": 200, "time": 10 * second}), ""),
             (json!({"rate": 1000, "operations": 5}), "operations"),
             (json!({"time": second}), "time"),
-            (json!({"operations": 0}), "operations"),
             (json!({"threads": 100, "depth": 32}), "depth"),
         ];
         for (pairs, setting) in rows {

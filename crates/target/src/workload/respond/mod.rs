@@ -37,7 +37,7 @@ settings! {
         drain_time: DurationKind = "60s",
             "how long `drain` lasts at most; it ends when less than 1 MiB is dirty and the device has been quiet for 6 s";
         write_size: Size = "1GiB", "size of the file that `write` writes; from its end it goes on at its start";
-        clients: Count = "1", "programs that write in `write`, each a file of its own with its share of `write_size`";
+        clients: Count<1, MOST_CLIENTS> = "1", "programs that write in `write`, each a file of its own with its share of `write_size`";
         start_every: DurationKind = "20s", "how often `start` is done";
         start_files: Count = "200", "files that `start` reads";
         start_bytes: Size = "30MiB", "bytes in all of these";
@@ -145,10 +145,6 @@ impl Workload for Respond {
         if given.has(Background::Drain) && !given.has(Background::Write) {
             let message = "`drain` is what `write` leaves behind, and there is no `write`".to_string();
             found.push(Objection::new("backgrounds", message, "add \"write\", or leave \"drain\" out"));
-        }
-        if !(1..=MOST_CLIENTS).contains(&given.clients) {
-            let message = format!("{} programs cannot write", given.clients);
-            found.push(Objection::new("clients", message, &format!("give 1 to {MOST_CLIENTS}")));
         }
         found.extend(self.dataset(settings).map(|dataset| dataset.objections()).unwrap_or_default());
         found

@@ -28,7 +28,7 @@ settings! {
             "what `make` is asked for to configure it, such as allnoconfig or defconfig";
         goals: Texts = r#"["vmlinux"]"#, "what `make` is asked for to compile it";
         result: Text = "vmlinux", "a file that must be there once it is compiled";
-        jobs: Count, "how many compilers at once; by default as many as there are processors";
+        jobs: Count<1>, "how many compilers at once; by default as many as there are processors";
     }
 }
 
@@ -112,9 +112,7 @@ impl Workload for Kernel {
             let message = format!("`{name}` names nothing to make");
             Objection::new(name, message, "name a goal of the kernel's Makefile, or leave the setting out")
         });
-        let jobless = (source.jobs == Some(0))
-            .then(|| Objection::new("jobs", "nothing can be compiled by no compiler".into(), "give 1 or more"));
-        empty.chain(source.no_tarball()).chain(jobless).collect()
+        empty.chain(source.no_tarball()).collect()
     }
 
     fn lacks(&self, settings: &Settings, place: &Place) -> Option<String> {
@@ -288,7 +286,7 @@ mod tests {
             Kernel.objections(&all).iter().map(|objection| objection.setting).collect::<Vec<_>>()
         };
         assert!(objections(json!({})).is_empty());
-        assert_eq!(objections(json!({"goals": [], "jobs": 0})), ["goals", "jobs"]);
+        assert_eq!(objections(json!({"goals": []})), ["goals"]);
         assert_eq!(objections(json!({"tarball": "/nowhere"})), ["tarball"]);
     }
 

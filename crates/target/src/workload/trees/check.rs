@@ -10,7 +10,7 @@ use crate::stage::{Latencies, Stage};
 use crate::workload::settings::{Count, Size, joined, settings};
 use crate::workload::{Description, Workload};
 use anyhow::{Context, Result, ensure};
-use pickfs_core::plan::{Objection, Settings};
+use pickfs_core::plan::Settings;
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Check;
@@ -37,6 +37,7 @@ const DESCRIPTION: Description = Description {
         Returned,
     )],
     programs: &[("cp", "coreutils")],
+    dataset: Some(Dataset::of_a_site),
     seconds: 10,
     ..Description::EMPTY
 };
@@ -44,14 +45,6 @@ const DESCRIPTION: Description = Description {
 impl Workload for Check {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of_a_site(settings))
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        Jobs::of(settings).objection().into_iter().chain(Dataset::of_a_site(settings).objections()).collect()
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -39,6 +39,7 @@ const DESCRIPTION: Description = Description {
     phases: &[Phase::new("copy", "cp -a from another disk, cold there, until durable", Fresh, Metadata, Durable)],
     programs: &[("cp", "coreutils"), ("rm", "coreutils"), ("sync", "coreutils"), ("tar", "tar")],
     seconds: 20,
+    dataset: Some(Dataset::of),
     ..Description::EMPTY
 };
 
@@ -51,10 +52,6 @@ const ALIKE: f64 = 0.9;
 impl Workload for CopyIn {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of(settings))
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

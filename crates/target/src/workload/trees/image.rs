@@ -7,7 +7,7 @@ use crate::stage::{Latencies, Stage};
 use crate::workload::settings::{Count, joined, settings};
 use crate::workload::{Description, Workload, text};
 use anyhow::{Context, Result, ensure};
-use pickfs_core::plan::{Objection, Settings};
+use pickfs_core::plan::Settings;
 use pickfs_system::random::Random;
 use pickfs_trees::Modes;
 use rustix::fs::Advice;
@@ -18,7 +18,7 @@ pub(crate) struct Image;
 
 settings! {
     Reading {
-        reads: Count = "2000", "blocks of 4 KiB that `read-random` reads, each once; fewer where the tree has fewer";
+        reads: Count<1> = "2000", "blocks of 4 KiB that `read-random` reads, each once; fewer where the tree has fewer";
     }
 }
 
@@ -44,6 +44,7 @@ const DESCRIPTION: Description = Description {
     programs: &[("tar", "tar"), ("sync", "coreutils")],
     makes_image: true,
     seconds: 15,
+    dataset: Some(Dataset::of),
     ..Description::EMPTY
 };
 
@@ -53,16 +54,6 @@ const SURELY: u64 = 2;
 impl Workload for Image {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of(settings))
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        let nothing = (Reading::of(settings).reads == 0)
-            .then(|| Objection::new("reads", "`reads` is 0".into(), "give 1 or more"));
-        nothing.into_iter().chain(Dataset::of(settings).objections()).collect()
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -40,18 +40,7 @@ settings! {
 
 settings! {
     Jobs {
-        jobs: Count = "1", "how many threads share the files";
-    }
-}
-
-impl Jobs {
-    /// More would be no machine's processors.
-    const MOST: u64 = 1000;
-
-    fn objection(&self) -> Option<Objection> {
-        let bad = !(1..=Jobs::MOST).contains(&self.jobs);
-        let message = || format!("{} threads cannot share the files", self.jobs);
-        bad.then(|| Objection::new("jobs", message(), &format!("give 1 to {}", Jobs::MOST)))
+        jobs: Count<1, 1000> = "1", "how many threads share the files";
     }
 }
 

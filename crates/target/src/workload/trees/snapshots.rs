@@ -59,6 +59,7 @@ const DESCRIPTION: Description = Description {
     programs: &[("cp", "coreutils")],
     takes_snapshots: true,
     seconds: 20,
+    dataset: Some(Dataset::of),
     ..Description::EMPTY
 };
 
@@ -68,10 +69,6 @@ const AT_MOST: Duration = Duration::from_secs(300);
 impl Workload for Snapshots {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of(settings))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

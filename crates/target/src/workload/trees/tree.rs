@@ -28,16 +28,13 @@ const DESCRIPTION: Description = Description {
     ],
     programs: &[("cp", "coreutils"), ("tar", "tar"), ("rm", "coreutils")],
     seconds: 12,
+    dataset: Some(Dataset::of),
     ..Description::EMPTY
 };
 
 impl Workload for Tree {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of(settings))
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

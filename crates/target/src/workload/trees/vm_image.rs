@@ -72,6 +72,7 @@ const DESCRIPTION: Description = Description {
     opens_disks: true,
     judged: MEAN_OF_PHASES,
     seconds: 60,
+    dataset: Some(Dataset::of),
     ..Description::EMPTY
 };
 
@@ -105,10 +106,6 @@ impl Workload for VmImage {
     fn versions(&self, settings: &Settings) -> Vec<(&'static str, Argv)> {
         let server = "qemu-storage-daemon";
         Disk::of(settings).is_served_by_qemu().then(|| (server, argv([server, "--version"]))).into_iter().collect()
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of(settings))
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

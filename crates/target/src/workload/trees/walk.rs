@@ -7,7 +7,7 @@ use crate::stage::{Latencies, Stage};
 use crate::workload::settings::joined;
 use crate::workload::{Description, Workload};
 use anyhow::{Context, Result, ensure};
-use pickfs_core::plan::{Objection, Settings};
+use pickfs_core::plan::Settings;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -24,6 +24,7 @@ const DESCRIPTION: Description = Description {
     main_setting: "source",
     phases: &[Phase::new("walk", "list every directory and lstat every entry, cold", Cold, Metadata, Returned)],
     programs: &[("cp", "coreutils")],
+    dataset: Some(Dataset::of_a_site),
     seconds: 8,
     ..Description::EMPTY
 };
@@ -31,14 +32,6 @@ const DESCRIPTION: Description = Description {
 impl Workload for Walk {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
-    }
-
-    fn dataset(&self, settings: &Settings) -> Option<Dataset> {
-        Some(Dataset::of_a_site(settings))
-    }
-
-    fn objections(&self, settings: &Settings) -> Vec<Objection> {
-        Jobs::of(settings).objection().into_iter().chain(Dataset::of_a_site(settings).objections()).collect()
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
