@@ -6,7 +6,7 @@ use super::Format;
 use super::chart::forest::{Mark, View};
 use super::chart::painter::{Font, Painter, wrap};
 use super::chart::series::{self, Chart};
-use super::chart::{Sheet, shapes, waterfall, works};
+use super::chart::{Sheet, flame, shapes, waterfall, works};
 use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::marks;
 
@@ -55,7 +55,7 @@ pub fn pictures(model: &Model) -> Vec<(String, String)> {
         let charts = reference.map(|at| series::criteria(&sheet, criteria, at)).unwrap_or_default();
         pictures.extend(charts.into_iter().map(alone));
     }
-    pictures.extend(waterfall::waterfalls(model).into_iter().map(alone));
+    pictures.extend(waterfall::waterfalls(model).into_iter().chain(flame::flames(model)).map(alone));
     let names = unlike(pictures.iter().map(|(name, _)| name.as_str()));
     names.into_iter().zip(pictures).map(|(name, (_, picture))| (format!("{name}.svg"), picture)).collect()
 }

@@ -22,7 +22,7 @@ mod turn;
 
 pub use active::Active;
 pub use guard::again as taken_up_again;
-pub use parts::{CellJobs, Part, begin_parts, can_be_parted, part, resume_parts};
+pub use parts::{CellJobs, Part, begin_parts, can_be_parted, part, parts, resume_parts};
 #[cfg(test)]
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};

@@ -162,8 +162,7 @@ impl Doer for CellCollector<'_> {
     }
 }
 
-/// Does one cell of a plan into a journal of its own. Takes no turn among the runs of the machine: a simulation measures
-/// nothing of it, and each other part would wait.
+/// Does one cell of a plan into a journal of its own.
 pub fn part(
     plan: &Plan,
     cell: &str,
@@ -175,24 +174,37 @@ pub fn part(
     let checks = at_other_speeds(plan).into_iter().map(|(_, cell)| cell);
     let found = cells.chain(checks).find(|one| one.id == cell);
     let found = found.with_context(|| format!("the plan has no cell `{}`", cell.escape_debug()))?;
+    let ended = parts(plan, &[found], executors, journal, progress)?;
+    ended.into_iter().next().context("a cell without an end")
+}
+
+/// Does cells of a plan into a journal, several at once as its executor can, and returns how each ended. Takes no turn among the
+/// runs of the machine: a simulation measures nothing of it, and each other part would wait.
+pub fn parts(
+    plan: &Plan,
+    cells: &[Cell],
+    executors: Executors,
+    journal: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Outcome>> {
     ensure!(can_be_parted(plan, executors), "only cells of a simulation can be done each by itself");
     let Session { executors, active, journal, .. } = new_run(plan, executors, journal)?;
     let run = trust::supported_run(journal.folded())?;
     let mut supervisor = Supervisor::new(&run, find_executor(executors, plan)?, journal);
-    let outcome = prepared_and_done(plan, &found, &mut supervisor, progress);
+    let outcomes = prepared_and_done(plan, cells, &mut supervisor, progress);
     supervisor.undo()?;
     active.done();
     // There may be thousands, and none is taken up again.
     trust::forget(&run.id);
-    outcome
+    outcomes
 }
 
 fn prepared_and_done(
     plan: &Plan,
-    cell: &Cell,
+    cells: &[Cell],
     supervisor: &mut Supervisor,
     progress: &mut dyn Progress,
-) -> Result<Outcome> {
+) -> Result<Vec<Outcome>> {
     if stop_requested() {
         bail!(Interrupted);
     }
@@ -202,7 +214,8 @@ fn prepared_and_done(
         Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
         Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
-    one_cell(cell, supervisor, progress)?.context(Interrupted)
+    supervisor.expect(cells);
+    cells.iter().map(|cell| one_cell(cell, supervisor, progress)?.context(Interrupted)).collect()
 }
 
 #[cfg(test)]

@@ -194,11 +194,15 @@ impl Arguments {
         let is_asked =
             |cell: &Cell| !cell.target.duplicate && pairs.iter().flatten().any(|name| *name == cell.target.name);
         let again = Again { plan, sim, folder: &folder.0 };
-        let (mut cells, begun) = (Vec::new(), Instant::now());
-        for cell in order(plan, 1).into_iter().filter(is_asked) {
-            tell(&visible_lines(&format!("simulating {} ({}) again", cell.target.name, cell.work.name)));
-            let (phases, journal) = simulated(&cell, &again, plan)?;
-            let sameness = of_run.model.is_none().then(|| sameness(of_run.folded, &journal, &cell.id));
+        let (asked, begun): (Vec<Cell>, _) = (order(plan, 1).into_iter().filter(is_asked).collect(), Instant::now());
+        for Cell { target, work, .. } in &asked {
+            tell(&visible_lines(&format!("simulating {} ({}) again", target.name, work.name)));
+        }
+        let (found, of_again) = simulated(&asked, &again, plan)?;
+        let mut cells = Vec::new();
+        for (cell, phases) in asked.into_iter().zip(found) {
+            let phases = phases.with_context(|| format!("{} cannot be simulated again", cell.target.name))?;
+            let sameness = of_run.model.is_none().then(|| sameness(of_run.folded, &of_again, &cell.id));
             cells.push(Explained { target: cell.target, work: cell.work.name, phases, sameness });
         }
         if let Some(file) = &self.stacks {
@@ -209,20 +213,24 @@ impl Arguments {
         if !self.no_proof {
             proof::prove(&mut compared, &again, each)?;
         }
-        self.keep(plan, of_run, &compared, journal);
+        self.keep(plan, of_run, &cells, &compared, journal);
         let (text, is_found) = self.written(plan, of_run, &cells, &compared)?;
         deliver(text.as_bytes(), self.output.as_deref())?;
         Ok(if is_found { 0 } else { FAILED })
     }
 
     /// For reports of the run. It is printed also where it cannot be kept.
-    fn keep(&self, plan: &Plan, of_run: &OfRun, compared: &[Compared], journal: &Path) {
+    fn keep(&self, plan: &Plan, of_run: &OfRun, cells: &[Explained], compared: &[Compared], journal: &Path) {
+        let flame = |cell: &Explained| owners::Flame::of(&cell.work, &cell.target.name, &self.wanted(cell));
+        let shown: Vec<&Compared> = compared.iter().filter(|one| one.agrees).collect();
+        let is_shown = |cell: &Explained| shown.iter().flat_map(|one| one.cells).any(|of| std::ptr::eq(of, cell));
         let kept = owners::Kept {
             run: of_run.folded.run.as_ref().map(|run| run.id.clone()).unwrap_or_default(),
             simulated_on: of_run.model.clone(),
             threshold: plan.stop.threshold,
             is_proved: !self.no_proof,
-            pairs: compared.iter().filter(|one| one.agrees).map(Compared::kept).collect(),
+            pairs: shown.iter().map(|one| one.kept()).collect(),
+            flames: cells.iter().filter(|cell| is_shown(cell)).map(flame).collect(),
         };
         let path = beside(journal, EXPLANATION);
         let written = serde_json::to_vec(&kept).map_err(anyhow::Error::from).and_then(|text| put(&text, &path));
@@ -249,10 +257,15 @@ impl Arguments {
         self.phase.as_ref().is_none_or(|wanted| *wanted == phase.phase)
     }
 
+    /// As one.
+    fn wanted(&self, cell: &Explained) -> owners::Breakdown {
+        owners::Breakdown::sum(cell.phases.iter().filter(|phase| self.is_wanted(phase)))
+    }
+
     fn stacks_of(&self, cells: &[Explained]) -> String {
         let lines = |cell: &Explained| {
-            let all = owners::Breakdown::sum(cell.phases.iter().filter(|phase| self.is_wanted(phase)));
-            all.stacks()
+            self.wanted(cell)
+                .stacks()
                 .lines()
                 .map(|line| format!("{};{line}\n", cell.target.name.replace(';', ",")))
                 .collect::<String>()
@@ -329,21 +342,25 @@ fn default_pairs(plan: &Plan, names: &[&str], folded: &Folded) -> Result<Vec<Pai
     Ok(others)
 }
 
-/// A cell's phases, and its journal.
-fn simulated(cell: &Cell, again: &Again, plan: &Plan) -> Result<(Vec<owners::Breakdown>, Folded)> {
-    let journal = again.folder.join(format!("{}.jsonl", cell.id));
-    let outcome = run::part(plan, &cell.id, &[again.sim], &journal, &mut Lines::default())?;
-    let name = &cell.target.name;
+/// The phases of each cell, and the journal of all.
+fn simulated(cells: &[Cell], again: &Again, plan: &Plan) -> Result<(Vec<Result<Vec<owners::Breakdown>>>, Folded)> {
+    let first = cells.first().context("no cell to simulate")?;
+    let journal = again.folder.join(format!("{}.jsonl", first.id));
+    let outcomes = run::parts(plan, cells, &[again.sim], &journal, &mut Lines::default())?;
+    let found = cells.iter().zip(outcomes).map(|(cell, outcome)| explanation(cell, outcome, again)).collect();
+    Ok((found, fold_file(&journal)?))
+}
+
+fn explanation(cell: &Cell, outcome: Ended, again: &Again) -> Result<Vec<owners::Breakdown>> {
     match outcome {
         Ended::Done => {}
-        Ended::Skipped(reasons) => bail!("{name} cannot be simulated again: {}", reasons.join("; ")),
-        Ended::Failed(why) => bail!("simulating {name} again has failed: {why}"),
+        Ended::Skipped(reasons) => bail!("{}", reasons.join("; ")),
+        Ended::Failed(why) => bail!("{why}"),
     }
     let found = Explanation::read(again.folder, &cell.id)?;
     let Processor { dilation, compression, .. } = Processor::of(&cell.target.machine)?;
     let pace = owners::Pace { dilation, compression };
-    let phases = owners::breakdowns(&found.profile, &found.clocks, &found.symbols, pace)?;
-    Ok((phases, fold_file(&journal)?))
+    owners::breakdowns(&found.profile, &found.clocks, &found.symbols, pace)
 }
 
 fn sameness(of_run: &Folded, again: &Folded, id: &str) -> Sameness {

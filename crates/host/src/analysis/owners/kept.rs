@@ -1,8 +1,10 @@
 //! An explanation as it is kept beside its journal, for the reports of the run.
 
-use super::{ALL, Difference};
+use super::{ALL, Breakdown, Difference};
 use crate::analysis::plain::plain;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
@@ -15,6 +17,47 @@ pub struct Kept {
     /// Causes were taken away.
     pub is_proved: bool,
     pub pairs: Vec<Pair>,
+    /// A target of a work each.
+    #[serde(default)]
+    pub flames: Vec<Flame>,
+}
+
+/// Instructions of a target by owner and function, the most first; what is too small to be seen is one function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flame {
+    pub work: String,
+    pub target: String,
+    pub owners: Vec<(String, Vec<(String, u64)>)>,
+}
+
+/// Functions of less than this part of all instructions are too small.
+const SEEN: u64 = 500;
+
+impl Flame {
+    pub fn of(work: &str, target: &str, all: &Breakdown) -> Flame {
+        let whole: u64 = all.functions.values().sum();
+        let mut owners: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+        for ((owner, function), count) in &all.functions {
+            let name = if count * SEEN < whole { "smaller ones" } else { function };
+            *owners.entry(owner).or_default().entry(name).or_default() += count;
+        }
+        let most_first = |functions: BTreeMap<&str, u64>| {
+            let mut functions: Vec<_> = functions.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
+            functions.sort_by_key(|(_, count)| Reverse(*count));
+            functions
+        };
+        let mut owners: Vec<_> =
+            owners.into_iter().map(|(owner, functions)| (owner.to_string(), most_first(functions))).collect();
+        owners.sort_by_key(|(_, functions)| Reverse(functions.iter().map(|(_, count)| count).sum::<u64>()));
+        Flame { work: work.into(), target: target.into(), owners }
+    }
+
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let owners = self.owners.iter_mut().flat_map(|(owner, functions)| {
+            std::iter::once(owner).chain(functions.iter_mut().map(|(function, _)| function))
+        });
+        [&mut self.work, &mut self.target].into_iter().chain(owners)
+    }
 }
 
 /// Why a target of a work takes another time than the reference.
@@ -36,6 +79,7 @@ impl Kept {
             let texts = [&mut pair.work, &mut pair.target, &mut pair.reference, &mut pair.difference.phase];
             causes.chain(texts).for_each(|text| *text = plain(text));
         }
+        kept.flames.iter_mut().flat_map(Flame::texts).for_each(|text| *text = plain(text));
         (kept.run == run).then_some(kept)
     }
 

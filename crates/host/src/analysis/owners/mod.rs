@@ -9,7 +9,7 @@ mod table;
 mod waits;
 
 pub use difference::{Cause, Difference, agrees, between};
-pub use kept::{Kept, Pair};
+pub use kept::{Flame, Kept, Pair};
 pub use profile::Pace;
 pub use proof::{FASTER, FREE, Outcome, Proof, Removal};
 pub use table::is_owner;

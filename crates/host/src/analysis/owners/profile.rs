@@ -88,7 +88,7 @@ pub(crate) fn parse<'t>(
     pace: Pace,
 ) -> Result<BTreeMap<(usize, Stretch), Executed<'t>>> {
     let mut all: BTreeMap<(usize, Stretch), Executed> = BTreeMap::new();
-    let mut current = None;
+    let (mut current, mut owners) = (None, Owners::new());
     for line in profile.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let wrong = || format!("`{line}` is no line of a profile");
@@ -108,7 +108,7 @@ pub(crate) fn parse<'t>(
                 let (executed, rate) = current.as_mut().with_context(wrong)?;
                 let address = u64::from_str_radix(address, 16).with_context(wrong)?;
                 let count = number(count)?;
-                let (owner, function) = named(address, symbols);
+                let (owner, function) = named(address, symbols, &mut owners);
                 let of = executed.functions.entry((owner, function)).or_default();
                 *of = (of.0 + count, of.1 + count as f64 / *rate);
             }
@@ -118,11 +118,16 @@ pub(crate) fn parse<'t>(
     bail!("the profile has no end: QEMU was ended before it could write it")
 }
 
-fn named<'t>(address: u64, symbols: &Symbols<'t>) -> (&'static str, &'t str) {
+/// By name and module: a function has hundreds of addresses, and the table hundreds of patterns.
+type Owners<'t> = BTreeMap<(&'t str, &'t str), &'static str>;
+
+fn named<'t>(address: u64, symbols: &Symbols<'t>, owners: &mut Owners<'t>) -> (&'static str, &'t str) {
     match address {
         0 => (OTHER, "blocks beyond those that are counted apart"),
         1..KERNEL => (PROGRAM, "user space"),
-        _ => symbols.find(address).map_or((OTHER, "unknown"), |(name, module)| (owner(name, module), name)),
+        _ => symbols.find(address).map_or((OTHER, "unknown"), |(name, module)| {
+            (*owners.entry((name, module)).or_insert_with(|| owner(name, module)), name)
+        }),
     }
 }
 

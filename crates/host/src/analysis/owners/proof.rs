@@ -1,7 +1,7 @@
 //! Whether a named cause is one: both targets are simulated once more without it, and the difference must change by its part.
 
 use super::table::{COMPRESSION, LAYER};
-use super::waits::{TIMER, kinds};
+use super::waits::{LAYER_TIMER, is_timer, kinds};
 use super::{Breakdown, State};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,8 @@ impl Removal {
     /// What takes a cause away; none where nothing does. File systems say which owners they can do without.
     pub fn of(state: State, owner: &str, has_switch: impl Fn(&str) -> bool) -> Option<Removal> {
         Some(match state {
-            State::Idle if owner == TIMER => Removal::Layers,
+            State::Idle if owner == LAYER_TIMER => Removal::Layers,
+            State::Idle if is_timer(owner) => return None,
             State::Idle => Removal::Requests(owner.to_string()),
             State::Busy if owner == COMPRESSION => Removal::Compression,
             State::Busy if has_switch(owner) => Removal::Switch(owner.to_string()),
@@ -68,7 +69,9 @@ impl Removal {
     pub(crate) fn takes(&self, state: State, owner: &str) -> bool {
         match self {
             Removal::Requests(words) => state == State::Idle && owner == words,
-            Removal::Layers => (state == State::Idle && owner == TIMER) || (state == State::Busy && owner == LAYER),
+            Removal::Layers => {
+                (state == State::Idle && owner == LAYER_TIMER) || (state == State::Busy && owner == LAYER)
+            }
             Removal::Switch(of) => state == State::Busy && owner == of,
             Removal::Compression => state == State::Busy && owner == COMPRESSION,
             Removal::Processor => state == State::Busy,
@@ -201,7 +204,7 @@ mod tests {
     fn each_state_has_its_removal() {
         let none = |_: &str| false;
         for (state, owner, wanted) in [
-            (State::Idle, "a timer", Removal::Layers),
+            (State::Idle, LAYER_TIMER, Removal::Layers),
             (State::Idle, "flushes", Removal::Requests("flushes".into())),
             (State::Busy, "compression", Removal::Compression),
             (State::Busy, "checksums", Removal::Processor),

@@ -10,6 +10,7 @@ const ALLOCATION: &str = "allocation of space";
 const LOG: &str = "journal, log and transactions";
 const CHECKSUMS: &str = "checksums";
 pub(crate) const COMPRESSION: &str = "compression";
+const ENCRYPTION: &str = "encryption";
 const ACCOUNTING: &str = "space accounting";
 const DATA: &str = "the file system's reads and writes";
 const FILE_SYSTEM: &str = "the file system, other";
@@ -48,6 +49,17 @@ const ROWS: &[Row] = &[
     ("lzo*", &["*"], COMPRESSION),
     ("lz4*", &["*"], COMPRESSION),
     ("zlib_*", &["*"], COMPRESSION),
+    ("aes*", &["*"], ENCRYPTION),
+    ("xts", &["*"], ENCRYPTION),
+    ("cbc", &["*"], ENCRYPTION),
+    ("essiv", &["*"], ENCRYPTION),
+    ("gf128mul", &["*"], ENCRYPTION),
+    ("ghash*", &["*"], ENCRYPTION),
+    ("crypt*", &["*"], ENCRYPTION),
+    ("", &["aes_*", "*skcipher*", "crypto_aes*", "crypto_cipher*", "crypto_aead*", "xts_*", "gf128mul*"], ENCRYPTION),
+    ("bfq", &["*"], BLOCK),
+    ("kyber*", &["*"], BLOCK),
+    ("mq_deadline", &["*"], BLOCK),
     // What many call: checksums and compression are named wherever they are.
     ("*", &["*crc32*", "crc_*", "crc16*", "*csum*", "*cksum*", "*checksum*", "xxh64*", "xxh32*", "blake2b*", "crypto_shash*", "sha256*", "__sha256*"], CHECKSUMS),
     ("*", &["ZSTD_*", "zstd_*", "HUF_*", "FSE_*", "HIST_*", "LZ4_*", "LZ4HC_*", "lz4_*", "lzo1x_*", "lzo_*", "lzorle*", "zlib_*", "inflate_*",
@@ -209,6 +221,8 @@ mod tests {
             ("crc32c_pcl_intel_update", "crc32c_intel", CHECKSUMS),
             ("btrfs_csum_one_bio", "btrfs", CHECKSUMS),
             ("xfs_buf_update_cksum", "xfs", CHECKSUMS),
+            ("aesni_xts_encrypt", "aesni_intel", ENCRYPTION),
+            ("bfq_dispatch_request", "bfq", BLOCK),
             ("ZSTD_compressBlock_fast.part.0", "zstd_compress", COMPRESSION),
             ("jbd2_journal_commit_transaction", "jbd2", LOG),
             ("xlog_write", "xfs", LOG),

@@ -278,6 +278,7 @@ static blk_status_t queue(struct blk_mq_hw_ctx *context, const struct blk_mq_que
 	d->entries[rq->tag] = entry;
 	d->requests[rq->tag] = rq;
 	d->begun[rq->tag] = now;
+	waits_began();
 	if (d->header->at_once >> waits_kind(rq) & 1) {
 		rq = taken(d, rq->tag, now);
 	} else {

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * What the processor waits for. Its idle time belongs to the request whose end wakes it, by what kind of request that is; where
- * none has ended when a task runs again, to a timer. It is counted always, so that cells are the same whether or not anything asks.
+ * none has ended when a task runs again, to a timer, by the function that slept. A thread of the kernel ends no wait where a request was
+ * under way when it was woken, nor where it neither begins one nor wakes a program. It is counted always, so that cells are the same whether or not anything asks.
  * The parameter `waits` shows all since the start, a line each: kind, requests, bytes, nanoseconds that they took, idle nanoseconds,
- * and how often the processor was woken. Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata).
+ * and how often the processor was woken. Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata);
+ * or timer:FUNCTION:MODULE, or timer alone where that is unknown.
  */
 #include <linux/irqflags.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/timer.h>
 #include <linux/tracepoint.h>
+#include <linux/workqueue.h>
+#include <asm/unwind.h>
 #include "mark.h"
 #include "waits.h"
 
@@ -22,6 +29,24 @@ struct wait {
 enum { HAS_META = 1, HAS_SYNC = 2, HAS_AHEAD = 4, HAS_FUA = 8, KINDS = 64, TIMERS = KINDS };
 
 static struct wait waits[KINDS + 1];
+
+/* A place in the kernel at which something slept until a timer. */
+struct sleeper {
+	unsigned long place;
+	struct wait wait;
+};
+
+#define SLEEPERS 24
+static struct sleeper sleepers[SLEEPERS];
+/* Of the idle time that belongs to nothing yet, and of the timer that ended last in it; 0 where there is none. */
+static unsigned long woken, ended;
+/* Whether the processor was woken for a task of user space; whether anything has begun a request or woken such a task since. */
+static int by_program, acted;
+/* Requests that are under way, and that were when the processor was woken. */
+static unsigned int under_way, were_under_way;
+static int (*is_of_scheduler)(unsigned long place);
+/* The function of a timer that wakes a task which sleeps, so that timer says nothing. */
+static unsigned long wakes_sleeper;
 static const char operations[] = "RWFD";
 
 /* Idle time that belongs to nothing yet, the wakes in it, and since when the processor sleeps. */
@@ -35,7 +60,71 @@ static void belongs(struct wait *wait)
 	wait->idle += idle;
 	wait->wakes += wakes;
 	idle = wakes = 0;
+	woken = ended = by_program = acted = 0;
 }
+
+/* No request has ended. */
+static void belongs_to_sleeper(void)
+{
+	int i;
+
+	for (i = 0; woken && i < SLEEPERS; i++) {
+		if (!sleepers[i].place)
+			sleepers[i].place = woken;
+		if (sleepers[i].place == woken) {
+			belongs(&sleepers[i].wait);
+			return;
+		}
+	}
+	belongs(&waits[TIMERS]);
+}
+
+#ifdef CONFIG_TRACEPOINTS
+/* In which function a task sleeps, as /proc/PID/wchan has it. */
+static unsigned long place_of(struct task_struct *task)
+{
+	struct unwind_state state;
+	unsigned long place = 0;
+
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state); unwind_next_frame(&state)) {
+		place = unwind_get_return_address(&state);
+		if (place && !is_of_scheduler(place))
+			return place;
+	}
+	return 0;
+}
+
+static void timer_ends(void *unused, struct timer_list *timer)
+{
+	unsigned long function = (unsigned long)timer->function;
+
+	if (timer->function == delayed_work_timer_fn)
+		function = (unsigned long)container_of(timer, struct delayed_work, timer)->work.func;
+	/* A probe may lie behind the mark of a place that is jumped to. */
+	ended = function == wakes_sleeper || function + 4 == wakes_sleeper ? 0 : function + 1;
+}
+
+/* A worker without work sleeps nowhere, and works for its timer. */
+static void task_wakes(void *unused, struct task_struct *task)
+{
+	acted |= !(task->flags & PF_KTHREAD);
+	if (!is_idle_task(current) || !idle)
+		return;
+	by_program |= !(task->flags & PF_KTHREAD);
+	if (!woken && is_of_scheduler)
+		woken = ended && task->flags & PF_WQ_WORKER ? ended : place_of(task);
+}
+
+static unsigned long address_of(const char *symbol)
+{
+	struct kprobe probe = { .symbol_name = symbol };
+
+	if (register_kprobe(&probe))
+		return 0;
+	unregister_kprobe(&probe);
+	return (unsigned long)probe.addr;
+}
+#endif
 
 static void wakes_up(void)
 {
@@ -45,6 +134,12 @@ static void wakes_up(void)
 	idle += ktime_get_ns() - since;
 	wakes++;
 	sleeps = 0;
+	were_under_way = under_way;
+}
+
+static int wait_goes_on(void)
+{
+	return !by_program && (were_under_way || !acted);
 }
 
 /* Interrupts are off. */
@@ -55,8 +150,12 @@ static void idle_changes(void *unused, unsigned int state, unsigned int cpu)
 		return;
 	}
 	/* A task has run since, and no request had ended before it did. */
-	if (current->nvcsw + current->nivcsw != switches)
-		belongs(&waits[TIMERS]);
+	if (current->nvcsw + current->nivcsw != switches) {
+		if (wait_goes_on())
+			woken = ended = acted = 0;
+		else
+			belongs_to_sleeper();
+	}
 	switches = current->nvcsw + current->nivcsw;
 	sleeps = 1;
 	MARK(MARK_SLEEPS, 1);
@@ -98,6 +197,12 @@ int waits_kind(struct request *rq)
 	return operation << 4 | (operation ? flags : flags & ~HAS_SYNC);
 }
 
+void waits_began(void)
+{
+	under_way++;
+	acted = 1;
+}
+
 void waits_ended(struct request *rq, u64 took)
 {
 	struct wait *wait = &waits[waits_kind(rq)];
@@ -105,8 +210,34 @@ void waits_ended(struct request *rq, u64 took)
 	wait->requests++;
 	wait->bytes += blk_rq_bytes(rq);
 	wait->took += took;
+	under_way--;
 	/* Where a task runs, something else has woken the processor for it. */
-	belongs(is_idle_task(current) ? wait : &waits[TIMERS]);
+	if (is_idle_task(current) || wait_goes_on())
+		belongs(wait);
+	else
+		belongs_to_sleeper();
+}
+
+static int show_wait(char *text, int length, const char *name, const struct wait *w)
+{
+	return length + scnprintf(text + length, PAGE_SIZE - length, "%s %llu %llu %llu %llu %llu\n", name, w->requests, w->bytes, w->took,
+				  w->idle, w->wakes);
+}
+
+/* "timer:FUNCTION:MODULE". */
+static int show_sleeper(char *text, int length, const struct sleeper *sleeper)
+{
+	char symbol[KSYM_SYMBOL_LEN] = "", name[KSYM_SYMBOL_LEN + 8], *module;
+
+	/* A call may be the last instruction of its function. */
+	sprint_symbol_no_offset(symbol, sleeper->place - 1);
+	module = strstr(symbol, " [");
+	if (module)
+		*strchrnul(module, ']') = 0;
+	if (module)
+		*module = 0;
+	scnprintf(name, sizeof(name), "timer:%s:%s", symbol, module ? module + 2 : "");
+	return show_wait(text, length, name, &sleeper->wait);
 }
 
 static int show(char *text, const struct kernel_param *parameter)
@@ -116,20 +247,18 @@ static int show(char *text, const struct kernel_param *parameter)
 
 	local_irq_save(flags);
 	/* Who asks runs. */
-	belongs(&waits[TIMERS]);
+	belongs_to_sleeper();
 	for (i = 0; i <= KINDS; i++) {
-		struct wait *w = &waits[i];
+		char name[] = { operations[i >> 4], 0, 0, 0, 0, 0 };
 
-		if (!w->requests && !w->wakes)
+		if (!waits[i].requests && !waits[i].wakes)
 			continue;
-		if (i == TIMERS)
-			length += scnprintf(text + length, PAGE_SIZE - length, "timer");
-		else
-			length += scnprintf(text + length, PAGE_SIZE - length, "%c%s%s%s%s", operations[i >> 4], i & HAS_FUA ? "F" : "",
-					    i & HAS_AHEAD ? "A" : "", i & HAS_SYNC ? "S" : "", i & HAS_META ? "M" : "");
-		length += scnprintf(text + length, PAGE_SIZE - length, " %llu %llu %llu %llu %llu\n", w->requests, w->bytes, w->took,
-				    w->idle, w->wakes);
+		scnprintf(name + 1, sizeof(name) - 1, "%s%s%s%s", i & HAS_FUA ? "F" : "", i & HAS_AHEAD ? "A" : "",
+			  i & HAS_SYNC ? "S" : "", i & HAS_META ? "M" : "");
+		length = show_wait(text, length, i == TIMERS ? "timer" : name, &waits[i]);
 	}
+	for (i = 0; i < SLEEPERS && sleepers[i].place; i++)
+		length = show_sleeper(text, length, &sleepers[i]);
 	local_irq_restore(flags);
 	return length;
 }
@@ -144,11 +273,17 @@ static void see(struct tracepoint *point, void *unused)
 		tracepoint_probe_register(point, idle_changes, NULL);
 	else if (!strcmp(point->name, "local_timer_entry"))
 		tracepoint_probe_register(point, timer_comes, NULL);
+	else if (!strcmp(point->name, "timer_expire_entry"))
+		tracepoint_probe_register(point, timer_ends, NULL);
+	else if (!strcmp(point->name, "sched_waking"))
+		tracepoint_probe_register(point, task_wakes, NULL);
 }
 
 /* A kernel without them shows no idle time. */
 void waits_begin(void)
 {
+	is_of_scheduler = (void *)address_of("in_sched_functions");
+	wakes_sleeper = address_of("process_timeout");
 	for_each_kernel_tracepoint(see, NULL);
 }
 #else

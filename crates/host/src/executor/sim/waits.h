@@ -8,6 +8,8 @@
 void waits_begin(void);
 /* Of the 64 kinds of requests: the operation times 16, and the flags. */
 int waits_kind(struct request *rq);
+/* A request has come; interrupts are off, as below. */
+void waits_began(void);
 /* A request has ended, `took` nanoseconds after it came; interrupts are off. */
 void waits_ended(struct request *rq, u64 took);
 

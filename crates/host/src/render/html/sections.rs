@@ -4,7 +4,7 @@ use super::markup::{list, note, text};
 use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
-use crate::render::chart::{Sheet, panels, shapes, waterfall, works};
+use crate::render::chart::{Sheet, flame, panels, shapes, waterfall, works};
 use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
 use crate::wording::text::capital;
@@ -73,13 +73,15 @@ pub(crate) fn to_use(model: &Model) -> Markup {
 
 /// Parts of the differences that `pickfs why` has explained.
 pub(crate) fn why(model: &Model) -> Markup {
-    let charts = waterfall::waterfalls(model);
+    let (charts, flames) = (waterfall::waterfalls(model), flame::flames(model));
     html! {
         @if let Some(first) = charts.first() {
             section #why aria-labelledby="why-title" {
                 h2 #why-title { (headings::WHY) }
                 (note(&first.about))
                 div.charts { @for chart in &charts { (figure(chart)) } }
+                @if let Some(first) = flames.first() { (note(&first.about)) }
+                div.charts { @for chart in &flames { (figure(chart)) } }
             }
         }
     }

@@ -7,7 +7,6 @@ use pickfs_host::analysis::owners::{Breakdown, FASTER, FREE, Proof, Removal};
 use pickfs_host::executor::sim::{AT_ONCE, COMPRESSION, Processor};
 use pickfs_host::run::tell;
 use pickfs_host::wording::why::removed;
-use pickfs_system::process::Interrupted;
 use pickfs_system::units::show_duration;
 use pickfs_system::visible::visible_lines;
 use pickfs_target::stack::fs::{self, parts::Without};
@@ -46,11 +45,7 @@ pub(super) fn prove(compared: &mut [Compared], again: &Again, each: Duration) ->
     tell(&format!(
         "{count} more simulations without the causes prove them, in about {time}; --no-proof leaves them out"
     ));
-    let mut found = Vec::new();
-    for taken in all {
-        let phases = simulated(&taken, again)?;
-        found.push((taken, phases));
-    }
+    let found = simulated(all, again)?;
     for one in compared.iter_mut().filter(|one| is_to_prove(one, again.plan)) {
         let proofs = removals(one).iter().filter_map(|removal| proof(one, removal, &found)).collect();
         one.difference.proofs = proofs;
@@ -97,23 +92,29 @@ fn without(removal: &Removal, cell: &Explained) -> Option<Target> {
     Some(target)
 }
 
-/// None where it could not be simulated.
-fn simulated(taken: &Taken, again: &Again) -> Result<Option<Vec<Breakdown>>> {
-    let (name, work) = (&taken.of.target.name, &taken.of.work);
-    let what = removed(&taken.removal);
-    tell(&visible_lines(&format!("simulating {name} ({work}): {what}")));
-    let works = again.plan.works.iter().filter(|known| known.name == *work).cloned().collect();
-    let plan = Plan { targets: vec![taken.without.clone()], works, ..again.plan.clone() };
-    let cells: Vec<Cell> = order(&plan, 1);
-    let cell = cells.first().context("a plan without a cell")?;
-    match super::simulated(cell, again, &plan) {
-        Ok((phases, _)) => Ok(Some(phases)),
-        Err(error) if error.is::<Interrupted>() => Err(error),
-        Err(error) => {
-            tell(&visible_lines(&format!("{what} is not proved: {error:#}")));
-            Ok(None)
-        }
+/// Each with its phases; without where it could not be simulated.
+fn simulated<'c>(all: Vec<Taken<'c>>, again: &Again) -> Result<Vec<(Taken<'c>, Option<Vec<Breakdown>>)>> {
+    let targets = all.iter().map(|taken| taken.without.clone()).collect();
+    let plan = Plan { targets, ..again.plan.clone() };
+    let known = order(&plan, 1);
+    let cell = |taken: &Taken| {
+        let is_it = |cell: &&Cell| cell.target == taken.without && cell.work.name == taken.of.work;
+        known.iter().find(is_it).cloned().context("a plan without a cell")
+    };
+    let cells = all.iter().map(cell).collect::<Result<Vec<_>>>()?;
+    for taken in &all {
+        let (name, work) = (&taken.of.target.name, &taken.of.work);
+        tell(&visible_lines(&format!("simulating {name} ({work}): {}", removed(&taken.removal))));
     }
+    let (phases, _) = super::simulated(&cells, again, &plan)?;
+    let kept = |(taken, phases): (Taken<'c>, Result<Vec<Breakdown>>)| match phases {
+        Ok(phases) => (taken, Some(phases)),
+        Err(error) => {
+            tell(&visible_lines(&format!("{} is not proved: {error:#}", removed(&taken.removal))));
+            (taken, None)
+        }
+    };
+    Ok(all.into_iter().zip(phases).map(kept).collect())
 }
 
 /// None where nothing was taken away from either.
@@ -163,7 +164,7 @@ mod tests {
     fn each_removal_changes_the_target_that_has_the_cause() {
         let all = [
             (State::Idle, "metadata reads"),
-            (State::Idle, "a timer"),
+            (State::Idle, "a timer of layers below the file system"),
             (State::Busy, "checksums"),
             (State::Busy, "compression"),
         ];
