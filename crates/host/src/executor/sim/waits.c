@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * What the processor waits for. Its idle time belongs to the request whose end wakes it, by what kind of request that is; where
- * none has ended when a task runs again, to a timer, by the function that slept. A thread of the kernel ends no wait where a request was
+ * none has ended when a task runs again, to a timer, by the function that slept. A thread of the kernel or of the agent's ends no wait where a request was
  * under way when it was woken, nor where it neither begins one nor wakes a program. It is counted always, so that cells are the same whether or not anything asks.
  * The parameter `waits` shows all since the start, a line each: kind, requests, bytes, nanoseconds that they took, idle nanoseconds,
  * and how often the processor was woken. Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata);
@@ -42,6 +42,8 @@ static struct sleeper sleepers[SLEEPERS];
 static unsigned long woken, ended;
 /* Whether the processor was woken for a task of user space; whether anything has begun a request or woken such a task since. */
 static int by_program, acted;
+/* The task that asked last, and its process: the agent, whose other threads watch over it. */
+static pid_t asker, askers;
 /* Requests that are under way, and that were when the processor was woken. */
 static unsigned int under_way, were_under_way;
 static int (*is_of_scheduler)(unsigned long place);
@@ -104,13 +106,18 @@ static void timer_ends(void *unused, struct timer_list *timer)
 	ended = function == wakes_sleeper || function + 4 == wakes_sleeper ? 0 : function + 1;
 }
 
+static int is_of_program(const struct task_struct *task)
+{
+	return !(task->flags & PF_KTHREAD) && (task->tgid != askers || task->pid == asker);
+}
+
 /* A worker without work sleeps nowhere, and works for its timer. */
 static void task_wakes(void *unused, struct task_struct *task)
 {
-	acted |= !(task->flags & PF_KTHREAD);
+	acted |= is_of_program(task);
 	if (!is_idle_task(current) || !idle)
 		return;
-	by_program |= !(task->flags & PF_KTHREAD);
+	by_program |= is_of_program(task);
 	if (!woken && is_of_scheduler)
 		woken = ended && task->flags & PF_WQ_WORKER ? ended : place_of(task);
 }
@@ -248,6 +255,8 @@ static int show(char *text, const struct kernel_param *parameter)
 	local_irq_save(flags);
 	/* Who asks runs. */
 	belongs_to_sleeper();
+	asker = current->pid;
+	askers = current->tgid;
 	for (i = 0; i <= KINDS; i++) {
 		char name[] = { operations[i >> 4], 0, 0, 0, 0, 0 };
 
