@@ -81,7 +81,7 @@ test-vm: deps
 # of differences that were planted.
 test-sim: deps
 	cargo test --release --locked --package pickfs-disks --package pickfs-host --lib -- --ignored --nocapture
-	cargo test --release --locked --test end-to-end -- fidelity:: atlas:: planted_causes:: --ignored --nocapture
+	cargo test --release --locked --test end-to-end -- fidelity:: atlas:: planted_causes:: tunings:: --ignored --nocapture
 
 # More runs for atlas/, until it has all that packaging/atlas names: hours. Then the store and the site of it, below target/atlas.
 atlas: deps build

@@ -61,6 +61,13 @@ fn a_tuning_goes_on_where_it_was_and_measures_nothing_twice() {
     for part in ["For tree, ", "inode_size=128", "configurations tried: alone 5 in", "pickfs report"] {
         assert!(again.out.contains(part), "{part}: {}", again.out);
     }
+    for format in ["csv", "html", "json", "markdown", "svg", "text"] {
+        let said = lab.run(&["report", "tuned", "--format", format]).code(0).out;
+        assert!(said.contains("inode_size"), "{format}: {said}");
+    }
+    let both = lab.run(&["choices", "tuned", "tuned"]).code(0).out;
+    assert!(both.contains("inode_size") && both.contains("lazytime") && both.contains("memory: For tree"), "{both}");
+    assert!(lab.run(&["report", "tuned", "--full"]).code(2).err.contains("--format"));
     let lines = lab.run(&["apply", "--dry-run", "tuned"]).code(0).out;
     let is_winner = answer["kind"] == "winner";
     assert!(lines.starts_with("# By For tree, ") && lines.contains("\nmkfs.ext4") == is_winner, "{lines}");

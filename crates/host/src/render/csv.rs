@@ -3,11 +3,17 @@
 use super::tables::{self, Value};
 use super::{Format, Options};
 use crate::analysis::Model;
+use crate::wording::tuning::{Row, Tuned};
 use pickfs_system::visible::visible;
 use std::io::{self, Write};
 
-pub(crate) const CSV: Format =
-    Format { name: "csv", about: "comma-separated values, one row a sample", run: Some(samples), ..Format::NONE };
+pub(crate) const CSV: Format = Format {
+    name: "csv",
+    about: "comma-separated values, one row a sample",
+    run: Some(samples),
+    tunings: Some(effects),
+    ..Format::NONE
+};
 
 fn samples(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     write(tables::SAMPLES, tables::samples(model), out)
@@ -22,6 +28,19 @@ pub(crate) const CSV_SUMMARY: Format = Format {
 
 fn summary(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     write(&tables::summary_header(), tables::summary(model), out)
+}
+
+fn effects(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let heads =
+        ["file system", "work", "place", "option", "value", "ratio", "low", "high", "rounds", "finding", "alone"];
+    let row = |tuned: &'_ Tuned, row: &'_ Row| {
+        let Row { option, value, effect, finding, .. } = row;
+        let names = [&tuned.fs, &tuned.work, &tuned.place, option, value].map(|name| name.clone().into());
+        let numbers = [Some(effect.ratio), effect.low, effect.high].map(Into::into);
+        let alone = if row.is_crossed { "" } else { "alone" };
+        names.into_iter().chain(numbers).chain([effect.rounds.into(), finding.word().into(), alone.into()]).collect()
+    };
+    write(&heads, tunings.iter().flat_map(|tuned| tuned.effects.iter().map(move |one| row(tuned, one))), out)
 }
 
 fn write<'a>(header: &[&str], rows: impl Iterator<Item = Vec<Value<'a>>>, out: &mut dyn Write) -> io::Result<()> {

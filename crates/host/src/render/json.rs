@@ -7,6 +7,7 @@ use crate::analysis::{self, Champion, Fact, Gate, Hole, Model, Panel, Proof, Rac
 use crate::exchange::*;
 use crate::wording::advice::{self, Advice};
 use crate::wording::between_runs;
+use crate::wording::tuning::Tuned;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -15,11 +16,20 @@ pub(crate) const JSON: Format = Format {
     about: "everything: judgements, environment, order, samples (schema/report-1.schema.json)",
     run: Some(run),
     comparison: Some(comparison),
+    tunings: Some(tunings),
     ..Format::NONE
 };
 
 fn run(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, &report(model))?;
+    out.write_all(b"\n")
+}
+
+fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    match tunings {
+        [tuned] => serde_json::to_writer_pretty(&mut *out, tuned)?,
+        tunings => serde_json::to_writer_pretty(&mut *out, tunings)?,
+    }
     out.write_all(b"\n")
 }
 

@@ -9,6 +9,7 @@ use crate::wording::headings;
 use crate::wording::machines::MachinesReport;
 use crate::wording::marks::{self, Mark};
 use crate::wording::ranking::{self, Choice};
+use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
 use std::io::{self, Write};
 
 pub(crate) const MARKDOWN: Format = Format {
@@ -18,6 +19,7 @@ pub(crate) const MARKDOWN: Format = Format {
     comparison: Some(comparison),
     ranking: Some(ranking),
     machines: Some(machines),
+    tunings: Some(tunings),
     ..Format::NONE
 };
 
@@ -48,6 +50,26 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
         escaped(&model.run),
         escaped(&model.started)
     )
+}
+
+fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let [tuned] = tunings else {
+        let (heads, rows) = where_it_matters(tunings);
+        table(&[vec![heads], rows].concat(), out)?;
+        writeln!(out, "{}\n", escaped(CHOICES_LEGEND))?;
+        return tunings.iter().try_for_each(|tuned| writeln!(out, "- {}", escaped(&tuned.in_a_list())));
+    };
+    writeln!(out, "## {}\n\n**{}**\n", escaped(&tuned.title()), escaped(&tuned.headline()))?;
+    writeln!(out, "{}\n", escaped(&tuned.how()))?;
+    let heads = std::iter::once(EFFECTS.map(String::from).to_vec());
+    table(&heads.chain(tuned.effects.iter().map(|row| row.cells().to_vec())).collect::<Vec<_>>(), out)?;
+    writeln!(out, "{}\n", escaped(EFFECTS_LEGEND))?;
+    tuned.findings().iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
+    let Some(advice) = &tuned.advice else { return Ok(()) };
+    writeln!(out, "\n{} {}:\n\n```sh", headings::TO_USE, escaped(&advice.target))?;
+    advice.steps.iter().try_for_each(|step| writeln!(out, "# {}\n{}", step.when, step.command))?;
+    writeln!(out, "```\n")?;
+    advice.notes.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))
 }
 
 fn to_use(model: &Model, out: &mut dyn Write) -> io::Result<()> {

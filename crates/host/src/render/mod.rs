@@ -34,6 +34,7 @@ use crate::analysis::Model;
 use crate::wording::between_runs::RunComparison;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::Choice;
+use crate::wording::tuning::Tuned;
 use anyhow::{Context, Result};
 use std::io::{self, Write};
 
@@ -48,6 +49,8 @@ pub enum Document<'a> {
     Ranking(&'a [Choice]),
     /// One plan on several machines: `pickfs choices --between machines`.
     Machines(&'a [MachinesReport]),
+    /// The answer of a tuning, or which option matters in which of several.
+    Tunings(&'a [Tuned]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,7 @@ pub enum Kind {
     Comparison,
     Ranking,
     Machines,
+    Tunings,
 }
 
 #[derive(Clone, Copy)]
@@ -91,12 +95,21 @@ pub struct Format {
     pub comparison: Option<Writer<RunComparison>>,
     pub ranking: Option<Writer<[Choice]>>,
     pub machines: Option<Writer<[MachinesReport]>>,
+    pub tunings: Option<Writer<[Tuned]>>,
 }
 
 impl Format {
     /// Shows nothing: for `..Format::NONE`.
-    pub(crate) const NONE: Format =
-        Format { name: "", about: "", is_binary: false, run: None, comparison: None, ranking: None, machines: None };
+    pub(crate) const NONE: Format = Format {
+        name: "",
+        about: "",
+        is_binary: false,
+        run: None,
+        comparison: None,
+        ranking: None,
+        machines: None,
+        tunings: None,
+    };
 
     pub fn shows(&self, kind: Kind) -> bool {
         match kind {
@@ -104,6 +117,7 @@ impl Format {
             Kind::Comparison => self.comparison.is_some(),
             Kind::Ranking => self.ranking.is_some(),
             Kind::Machines => self.machines.is_some(),
+            Kind::Tunings => self.tunings.is_some(),
         }
     }
 
@@ -114,6 +128,7 @@ impl Format {
             Document::Comparison(runs) => self.comparison.map(|write| write(runs, options, out)),
             Document::Ranking(choices) => self.ranking.map(|write| write(choices, options, out)),
             Document::Machines(works) => self.machines.map(|write| write(works, options, out)),
+            Document::Tunings(tunings) => self.tunings.map(|write| write(tunings, options, out)),
         }
         .unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{}` cannot show this", self.name))))
     }
@@ -144,6 +159,12 @@ pub fn find(name: &str) -> Option<&'static Format> {
 /// Names of the formats that show documents of a kind.
 pub fn names(kind: Kind) -> Vec<&'static str> {
     ALL.iter().filter(|format| format.shows(kind)).map(|format| format.name).collect()
+}
+
+/// Of formats that show any of these kinds.
+pub fn names_of_any(kinds: &[Kind]) -> Vec<&'static str> {
+    let shows = |format: &&Format| kinds.iter().any(|kind| format.shows(*kind));
+    ALL.iter().filter(shows).map(|format| format.name).collect()
 }
 
 /// A document in the format of that name.

@@ -6,7 +6,7 @@ use super::Format;
 use super::chart::forest::{Mark, View};
 use super::chart::painter::{Font, Painter, wrap};
 use super::chart::series::{self, Chart};
-use super::chart::{Sheet, flame, shapes, waterfall, works};
+use super::chart::{Sheet, effects, flame, shapes, waterfall, works};
 use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::marks;
 
@@ -37,6 +37,7 @@ pub(crate) const SVG: Format = Format {
     name: "svg",
     about: "forest plots of time, space and CPU as one picture",
     run: Some(|model, _, out| out.write_all(picture(model, &works(model).collect::<Vec<_>>()).as_bytes())),
+    tunings: Some(|tunings, _, out| out.write_all(effects::picture(tunings).as_bytes())),
     ..Format::NONE
 };
 

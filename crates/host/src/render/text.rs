@@ -2,13 +2,16 @@
 
 use super::{Format, Options};
 use crate::analysis::{Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
+use crate::wording::advice::Advice;
 use crate::wording::between_runs::RunComparison;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
-use crate::wording::text::{lines, wrapped};
+use crate::wording::text::{left, lines, right, wrapped};
+use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Row as Effect, Tuned, where_it_matters};
 use crate::wording::warnings::suspicious_readings;
 use crate::wording::{champions, features, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, modifiers, presets};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// What stands between a figure and its ratio in tables of two lines a row.
@@ -25,6 +28,7 @@ pub(crate) const TEXT: Format = Format {
     comparison: Some(comparison),
     ranking: Some(ranking),
     machines: Some(machines),
+    tunings: Some(tunings),
     ..Format::NONE
 };
 
@@ -97,6 +101,44 @@ fn machines(works: &[MachinesReport], options: &Options, out: &mut dyn Write) ->
     let names = works.first().map(|work| work.machines.as_slice()).unwrap_or_default();
     names.iter().try_for_each(|name| writeln!(out, "{}", wrapped("", name, options.width)))?;
     writeln!(out, "{}", wrapped("", works.first().map_or("", |work| work.legend), options.width))
+}
+
+fn tunings(tunings: &[Tuned], options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let width = options.width;
+    if let [tuned] = tunings {
+        return out.write_all(answer(tuned, width).as_bytes());
+    }
+    let (heads, rows) = where_it_matters(tunings);
+    writeln!(out, "{}\n{}\n", grid(&heads, rows, width), wrapped("", CHOICES_LEGEND, width))?;
+    tunings.iter().try_for_each(|tuned| writeln!(out, "{}", wrapped("", &tuned.in_a_list(), width)))
+}
+
+fn answer(tuned: &Tuned, width: usize) -> String {
+    let mut out = format!("{}\n\n{}\n", wrapped("", &tuned.headline(), width), wrapped("", &tuned.how(), width));
+    let rows: Vec<[String; 4]> = tuned.effects.iter().map(Effect::cells).collect();
+    let names = rows.iter().map(|[name, ..]| name.len()).max().unwrap_or(0).max(EFFECTS[0].len());
+    let heads = EFFECTS.map(String::from);
+    for [name, time, interval, finding] in std::iter::once(&heads).chain(&rows) {
+        let line = format!("{}  {}  {}  {finding}", left(name, names), right(time, 8), right(interval, 18));
+        let _ = write!(out, "\n{}", line.trim_end());
+    }
+    let _ = write!(out, "\n\n{}\n", wrapped("", EFFECTS_LEGEND, width));
+    tuned.findings().iter().for_each(|line| out += &format!("\n{}", wrapped("", line, width)));
+    if let Some(advice) = &tuned.advice {
+        let _ = write!(out, "\n\n{}", to_use(advice, width));
+    }
+    let journals = tuned.stages.iter().map(|stage| format!("\n  pickfs report {}", stage.journal.display()));
+    out.trim_end().to_string() + "\n\nAll rounds:" + &journals.collect::<String>() + "\n"
+}
+
+/// Lines to paste, and what goes with them.
+fn to_use(advice: &Advice, width: usize) -> String {
+    let mut out = format!("{} {}:\n", headings::TO_USE, advice.target);
+    for step in &advice.steps {
+        let _ = writeln!(out, "  {:10} {}", step.when, step.command);
+    }
+    advice.notes.iter().for_each(|note| out += &(wrapped("  ", note, width) + "\n"));
+    out.trim_end().to_string()
 }
 
 struct Page<'a> {
@@ -335,6 +377,13 @@ struct Sheet {
     between: &'static str,
     /// Where there is no ratio, the range instead.
     ranges: bool,
+}
+
+/// As wide as fits.
+fn grid(heads: &[String], rows: Vec<Vec<String>>, width: usize) -> comfy_table::Table {
+    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
+    table.set_header(heads).add_rows(rows);
+    table
 }
 
 fn new_table(style: &str, width: usize) -> comfy_table::Table {

@@ -4,7 +4,7 @@
 
 use super::text::{listed, plain};
 use crate::analysis::{Model, TargetInfo, VerdictKind};
-use pickfs_core::plan::{MkfsOptions, Target};
+use pickfs_core::plan::{MkfsOptions, Settings, Target};
 use usage::{USAGE, Usage};
 
 mod usage;
@@ -32,6 +32,10 @@ pub const DISK: &str = "/dev/DISK";
 pub const FOLDER: &str = "/mnt/FOLDER";
 /// A line of /etc/fstab, and no command.
 pub const FSTAB: &str = "fstab";
+const UDEV: &str = "udev rule";
+const SYSCTL: &str = "sysctl";
+/// Of lines of files, which are no commands.
+pub const IN_FILES: [&str; 3] = [FSTAB, UDEV, SYSCTL];
 const NEW: &str = "new disk";
 const EXISTING: &str = "existing";
 
@@ -52,7 +56,9 @@ pub fn of_target(target: &Target, mkfs: &[String], mount: &[String]) -> Option<A
     advice.steps.extend(lines.fresh());
     advice.steps.extend(lines.existing());
     advice.steps.extend(scheduler(target));
+    advice.steps.extend(kept(target)?);
     advice.notes.extend(lines.notes());
+    advice.notes.extend(where_kept(&advice.steps));
     let below: Vec<String> = target.layers.iter().map(|layer| plain(&layer.name)).collect();
     advice.notes.extend((!below.is_empty()).then(|| {
         format!(
@@ -88,6 +94,41 @@ fn scheduler(target: &Target) -> Option<Step> {
     let scheduler = target.scheduler.as_deref().filter(|name| inert(name))?;
     let command = format!("echo {scheduler} > /sys/block/DISK/queue/scheduler");
     Some(Step { when: "scheduler", command, is_first: true })
+}
+
+/// The lines of files that hold settings of the queue and of the kernel over a boot; `None` where a word is unsafe.
+fn kept(target: &Target) -> Option<Vec<Step>> {
+    let scheduler = target.scheduler.iter().map(|value| ("scheduler".to_string(), value.clone()));
+    let all = |settings: &Settings| {
+        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+        settings.0.iter().map(|(name, value)| (name.clone(), text(value))).collect::<Vec<_>>()
+    };
+    let queue: Vec<(String, String)> = scheduler.chain(all(&target.queue)).collect();
+    let sysctl = all(&target.sysctl);
+    if queue.iter().chain(&sysctl).any(|(name, value)| !inert(name) || !inert(value)) {
+        return None;
+    }
+    let rule = queue.iter().map(|(name, value)| format!(", ATTR{{queue/{name}}}=\"{value}\"")).collect::<String>();
+    let rule = (!rule.is_empty()).then(|| format!("ACTION==\"add|change\", KERNEL==\"DISK\"{rule}"));
+    let step = |when, command| Step { when, command, is_first: false };
+    let lines = sysctl.iter().map(|(name, value)| step(SYSCTL, format!("vm.{name} = {value}")));
+    Some(rule.into_iter().map(|rule| step(UDEV, rule)).chain(lines).collect())
+}
+
+/// Which files those are.
+fn where_kept(steps: &[Step]) -> Option<String> {
+    let file = |when: &str| match when {
+        UDEV => {
+            Some("/etc/udev/rules.d/60-DISK.rules takes the udev rule (`udevadm control --reload; udevadm trigger`)")
+        }
+        SYSCTL => {
+            Some("/etc/sysctl.d/60-DISK.conf takes the lines of sysctl (`sysctl --system`), which hold for all disks")
+        }
+        _ => None,
+    };
+    let mut files: Vec<String> = steps.iter().filter_map(|step| file(step.when)).map(String::from).collect();
+    files.dedup();
+    (!files.is_empty()).then(|| format!("To hold after a boot: {}.", listed(&files)))
 }
 
 struct Lines<'a> {
@@ -312,6 +353,27 @@ mod tests {
         ] {
             assert_eq!(said(fs, mkfs, mount).join(" / "), lines, "{fs} {mkfs} {mount}");
         }
+    }
+
+    #[test]
+    fn settings_of_the_queue_and_the_kernel_hold_over_a_boot() {
+        let settings = |pairs: &[(&str, &str)]| {
+            Settings(pairs.iter().map(|(name, value)| (name.to_string(), (*value).into())).collect())
+        };
+        let target = |value: &str| Target {
+            fs: Some("ext4".into()),
+            scheduler: Some("bfq".into()),
+            queue: settings(&[("read_ahead_kb", value)]),
+            sysctl: settings(&[("dirty_bytes", "64")]),
+            ..Target::default()
+        };
+        let advice = of_target(&target("512"), &[], &[]).expect("lines");
+        let in_files: Vec<(&str, &str)> = advice.steps.iter().map(|step| (step.when, step.command.as_str())).collect();
+        let rule =
+            r#"ACTION=="add|change", KERNEL=="DISK", ATTR{queue/scheduler}="bfq", ATTR{queue/read_ahead_kb}="512""#;
+        assert!(in_files.ends_with(&[(UDEV, rule), (SYSCTL, "vm.dirty_bytes = 64")]), "{in_files:?}");
+        assert!(advice.notes.iter().any(|note| note.contains("udev rule") && note.contains("sysctl.d")));
+        assert_eq!(of_target(&target("5\", RUN=\"x"), &[], &[]), None);
     }
 
     /// A journal may be of a stranger, and root pastes what its report says.

@@ -26,5 +26,6 @@ pub mod score;
 pub(crate) mod standings;
 pub mod text;
 pub mod trends;
+pub mod tuning;
 pub(crate) mod warnings;
 pub mod why;

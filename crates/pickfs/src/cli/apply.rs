@@ -1,8 +1,8 @@
 //! `pickfs apply`: what an administrator would type to have what a run picked. It changes nothing by itself.
 
-use super::tune::{Study, Tuned};
+use super::tune;
 use super::{Exit, Outcome, Verb, journals, report};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use pickfs_core::journal::fold_file;
 use pickfs_host::wording::advice::{self, Advice};
 use pickfs_host::wording::text::lines;
@@ -44,7 +44,7 @@ fn of_run(journal: &Path) -> Result<String> {
 }
 
 fn of_tuning(folder: &Path) -> Result<String> {
-    let tuned = Tuned::new(&Study::of_folder(folder)?, folder)?;
+    let tuned = tune::of_folder(folder)?.with_context(|| format!("{} has no tuning", folder.display()))?;
     let head = format!("{}, {}", tuned.headline(), folder.display());
     Ok(script(&head, tuned.advice.as_ref(), "it found nothing better than the default"))
 }
@@ -56,8 +56,7 @@ fn script(head: &str, advice: Option<&Advice>, otherwise: &str) -> String {
     let Some(advice) = advice else { return out + &comment(&format!("Nothing to do: {otherwise}.")) };
     out += &comment(&format!("To use {}:", advice.target));
     for step in &advice.steps {
-        // A line of a file is no command.
-        let is_command = step.when != advice::FSTAB;
+        let is_command = !advice::IN_FILES.contains(&step.when);
         let _ = writeln!(out, "# {}:\n{}{}", step.when, if is_command { "" } else { "# " }, step.command);
     }
     advice.notes.iter().for_each(|note| out += &comment(note));

@@ -1,7 +1,7 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
 use super::journals::{self, Between};
-use super::{Exit, Outcome, Verb, compare, query, report as reporting};
+use super::{Exit, Outcome, Verb, compare, query, report as reporting, tune};
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::fold_file;
@@ -17,14 +17,14 @@ use std::path::{Path, PathBuf};
 /// Put many runs into one table: for each disk and work the best, second, third and worst
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Journals of runs, stores, or folders with journals
+    /// Journals of runs, stores, folders with journals, or folders of tunings
     #[arg(required = true)]
     journals: Vec<PathBuf>,
     /// Take runs of one plan together, and say what holds on all their machines
     #[arg(long, value_name = "WHAT")]
     between: Option<Between>,
     /// How to print it
-    #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names(Kind::Ranking)))]
+    #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(render::names_of_any(&[Kind::Ranking, Kind::Tunings])))]
     format: String,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -36,13 +36,22 @@ impl Verb for Arguments {
         ["pickfs choices nvme.jsonl hdd.jsonl", "best, 2nd and worst for each disk and work"],
         ["pickfs choices *.jsonl --format markdown", "the same as a table to paste"],
         ["pickfs choices /srv/runs", "of all runs in a store (`pickfs push` fills one)"],
+        ["pickfs choices tuned-nvme tuned-hdd", "which option matters where, of folders of `pickfs tune`"],
         ["pickfs choices m1.jsonl m2.jsonl m3.jsonl --between machines", "what holds on all three"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let (choices, works);
+        let (choices, works, tunings);
         let document = match self.between {
+            None if self.journals.iter().any(|word| tune::is_one(word)) => {
+                let of = |word: &PathBuf| {
+                    let none = || format!("{} has no tuning, and the others have one", word.display());
+                    tune::of_folder(word)?.with_context(none)
+                };
+                tunings = self.journals.iter().map(of).collect::<Result<Vec<_>>>()?;
+                Document::Tunings(&tunings)
+            }
             None => {
                 choices = self.journals.iter().map(|word| of_word(word)).collect::<Result<Vec<_>>>()?.concat();
                 Document::Ranking(&choices)

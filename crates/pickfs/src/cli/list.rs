@@ -267,8 +267,12 @@ fn profile(builtin: &Builtin) {
 }
 
 fn format(format: &render::Format) {
-    let others =
-        [(Kind::Comparison, "compare"), (Kind::Ranking, "choices"), (Kind::Machines, "choices --between machines")];
+    let others = [
+        (Kind::Comparison, "compare"),
+        (Kind::Ranking, "choices"),
+        (Kind::Machines, "choices --between machines"),
+        (Kind::Tunings, "report FOLDER"),
+    ];
     let verbs: Vec<&str> = others.iter().filter(|(kind, _)| format.shows(*kind)).map(|(_, verb)| *verb).collect();
     let also =
         if verbs.is_empty() { String::new() } else { format!(" (also of `pickfs {}`)", verbs.join("`, `pickfs ")) };

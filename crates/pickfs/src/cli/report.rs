@@ -1,6 +1,6 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
-use super::{Exit, Outcome, Verb, journals, there};
+use super::{Exit, Outcome, Verb, journals, there, tune};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Folded, fold_file, open_file};
@@ -9,6 +9,7 @@ use pickfs_core::plan::recipe::RECIPE;
 use pickfs_host::analysis::owners::{Kept, Pair};
 use pickfs_host::analysis::{self, Model};
 use pickfs_host::render::{self, Document, Kind, Options};
+use pickfs_host::wording::tuning::Tuned;
 use pickfs_system::need::Need;
 use pickfs_system::process::argv;
 use pickfs_target::workload;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Judge a journal and print the verdict
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Journal to read, by default @last, the newest in ./pickfs-runs; then a work, and a phase of it
+    /// Journal to read, by default @last, the newest in ./pickfs-runs; then a work, and a phase of it. Or the folder of a tuning
     #[arg(value_name = "[JOURNAL] [WORK [PHASE]]", num_args = 0..=3)]
     words: Vec<String>,
     /// How to print it; see `pickfs list formats`
@@ -52,12 +53,18 @@ impl Verb for Arguments {
         ["pickfs report", "the answer of the latest run in ./pickfs-runs"],
         ["pickfs report RUN.jsonl --full", "every table"],
         ["pickfs report @2 tree write", "one phase of a work, of the second newest run"],
+        ["pickfs report tuned --format html -o tuned.html", "the answer of a tuning, with a chart of effects"],
         ["pickfs report --open", "the page in a browser"],
         ["pickfs report RUN.jsonl --format html -o run.html", "the page"],
     ];
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
+        if let [folder] = self.words.as_slice() {
+            if let Some(tuned) = tune::of_folder(Path::new(folder))? {
+                return self.of_tuning(&tuned);
+            }
+        }
         let (journal, only) = split(&self.words)?;
         let folded = fold_file(&journal)?;
         if let Some(folder) = &self.charts {
@@ -86,6 +93,19 @@ impl Verb for Arguments {
             Some(path) => deliver(&text, Some(path))?,
         }
         Ok(0)
+    }
+}
+
+impl Arguments {
+    fn of_tuning(&self, tuned: &Tuned) -> Outcome {
+        if self.full || self.open || self.charts.is_some() {
+            return Err(Exit::usage(
+                "of a tuning there are --format and -o: `pickfs report FOLDER --format html -o tuned.html`",
+            ));
+        }
+        let options = if self.output.is_some() { Options::default() } else { options() };
+        let text = render::written(&self.format, Document::Tunings(std::slice::from_ref(tuned)), &options)?;
+        deliver(&text, self.output.as_deref()).map(|()| 0)
     }
 }
 

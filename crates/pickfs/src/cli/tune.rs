@@ -9,15 +9,18 @@ mod study;
 use super::purpose;
 use super::run::Shown;
 use super::{Exit, Outcome, REFUSED, STOPPED, Verb, after, confirm, journals, plan_source, programs, report, there};
-pub(crate) use answer::Tuned;
+use answer::tuned;
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use pickfs_host::executor;
+use pickfs_host::render::{self, Document};
 use pickfs_host::run::{self, Finish, Progress, StopChange, Trust, tell};
+use pickfs_host::wording::tuning::Tuned;
 use pickfs_stats::tuning::Next;
 use pickfs_system::units::parse_share;
 use std::path::{Path, PathBuf};
-pub(crate) use study::Study;
+use study::Study;
+pub(crate) use study::is_tuning as is_one;
 
 /// Of a tuning that was given none, where the machine's time is what it takes.
 const USUAL_BUDGET: &str = "30min";
@@ -80,10 +83,18 @@ impl Verb for Arguments {
             None => {}
             Some(code) => return Ok(code),
         }
-        let answer = Tuned::new(&study, &folder)?;
-        let text = if self.json { serde_json::to_string_pretty(&answer)? + "\n" } else { answer.text(report::width()) };
-        report::deliver(text.as_bytes(), None).map(|()| 0)
+        let format = if self.json { "json" } else { "text" };
+        let text = render::written(format, Document::Tunings(&[tuned(&study, &folder)?]), &report::options())?;
+        report::deliver(&text, None).map(|()| 0)
     }
+}
+
+/// The answer of the tuning in a folder; `None` where there is no tuning.
+pub(crate) fn of_folder(folder: &Path) -> Result<Option<Tuned>> {
+    if !is_one(folder) {
+        return Ok(None);
+    }
+    Ok(Some(tuned(&Study::of_folder(folder)?, folder)?))
 }
 
 impl Arguments {

@@ -49,6 +49,7 @@ mod statistics;
 mod stream;
 mod sweep;
 mod trials;
+mod tunings;
 mod twins;
 mod unstable_system;
 mod verdicts;

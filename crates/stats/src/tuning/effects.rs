@@ -30,6 +30,22 @@ pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
     found
 }
 
+/// By option, the variance of the logarithm of the time over its levels, of which the default is one: how much it matters which one
+/// is taken.
+pub fn importance(space: &Space, effects: &[Effect]) -> Vec<f64> {
+    let of = |option: usize| {
+        let own = effects.iter().filter(|effect| effect.option == option).map(|effect| effect.estimate.ratio.ln());
+        variance(&std::iter::once(0.0).chain(own).collect::<Vec<f64>>())
+    };
+    (0..space.levels.len()).map(of).collect()
+}
+
+pub(super) fn variance(values: &[f64]) -> f64 {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let center = mean(values);
+    mean(&values.iter().map(|value| (value - center).powi(2)).collect::<Vec<f64>>())
+}
+
 fn alone(stage: &Stage, confidence: f64) -> Vec<Effect> {
     let of = |at: usize| {
         let option = stage.configs[at].iter().position(|level| *level > 0)?;

@@ -10,7 +10,7 @@ mod effects;
 mod search;
 
 pub use design::{MOST_FACTORS, fold_over};
-pub use effects::{Effect, default_within, effects};
+pub use effects::{Effect, default_within, effects, importance};
 pub use search::{Answer, Next, next};
 
 /// The level of each option; 0 is its default.

@@ -23,6 +23,10 @@ const LUCKY: f64 = 1.64;
 /// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and the rest for its luck.
 const SHOWN: f64 = 4.4;
 
+/// The default is fine if it is slower by at most this many margins: on a noisy machine one margin is not shown by the rounds that a
+/// search takes, and the share is said.
+const FINE: f64 = 2.0;
+
 /// What comes next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
@@ -39,8 +43,8 @@ pub enum Next {
 pub enum Answer {
     /// The configuration is faster than the default, by fresh rounds.
     Winner(Config, Estimate),
-    /// Fresh rounds show the best that was found to be equivalent to the default.
-    DefaultIsFine(Config, Estimate),
+    /// Fresh rounds show the default to be slower than the best that was found by at most this share, which is small.
+    DefaultIsFine(Config, Estimate, f64),
     /// Fresh rounds do not show the best that was found to be faster.
     NothingBetter(Config, Estimate),
     /// Too little was measured.
@@ -73,10 +77,11 @@ pub fn next(space: &Space, stages: &[Stage], margin: f64) -> Next {
 fn answer(stage: &Stage, margin: f64) -> Option<Answer> {
     let estimate = paired_ratio(&stage.against_default(1), 0.95)?;
     let config = stage.configs[1].clone();
+    let within = estimate.interval.map_or(f64::INFINITY, |(low, _)| (1.0 / low - 1.0).max(0.0));
     Some(match judge(&estimate, margin.exp_m1()) {
         Finding::Lower | Finding::ProbablyLower => Answer::Winner(config, estimate),
-        Finding::Tie => Answer::DefaultIsFine(config, estimate),
         Finding::TooFewRounds => return None,
+        _ if within <= FINE * margin.exp_m1() => Answer::DefaultIsFine(config, estimate, within),
         _ => Answer::NothingBetter(config, estimate),
     })
 }

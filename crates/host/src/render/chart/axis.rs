@@ -1,13 +1,14 @@
 //! A logarithmic axis of ratios around one.
 
-use pickfs_stats::Estimate;
-
 pub(crate) struct Axis {
     pub left: f64,
     pub right: f64,
     low: f64,
     high: f64,
 }
+
+/// A ratio and its interval.
+pub(crate) type Span = (f64, Option<(f64, f64)>);
 
 /// Ratios that may be labelled, from fine to coarse.
 const TICKS: [&[f64]; 10] = [
@@ -25,12 +26,11 @@ const TICKS: [&[f64]; 10] = [
 
 impl Axis {
     /// Wide enough for every interval, for one, and for the band in which differences do not matter.
-    pub(crate) fn around<'a>(threshold: f64, found: impl Iterator<Item = &'a Estimate>, left: f64, right: f64) -> Axis {
+    pub(crate) fn around(threshold: f64, found: impl Iterator<Item = Span>, left: f64, right: f64) -> Axis {
         let band = 1.0 + threshold.clamp(0.01, 1.0);
         let (mut low, mut high) = (1.0 / band, band);
-        for estimate in found {
-            let ratio = estimate.ratio;
-            let (from, to) = estimate.interval.unwrap_or((ratio, ratio));
+        for (ratio, interval) in found {
+            let (from, to) = interval.unwrap_or((ratio, ratio));
             low = from.min(ratio).min(low);
             high = to.max(ratio).max(high);
         }

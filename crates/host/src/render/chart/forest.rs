@@ -38,7 +38,7 @@ impl View {
         let found: Vec<Option<Comparison>> = panel.rows.iter().map(compared).collect();
         let axis = Axis::around(
             panel.threshold,
-            found.iter().flatten().map(|found| &found.estimate).chain(&panel.noise),
+            found.iter().flatten().map(|found| &found.estimate).chain(&panel.noise).map(|of| (of.ratio, of.interval)),
             3.0,
             97.0,
         );

@@ -2,6 +2,7 @@
 //! pictures that stand alone.
 
 pub(crate) mod axis;
+pub(crate) mod effects;
 pub(crate) mod flame;
 pub(crate) mod forest;
 pub(crate) mod painter;

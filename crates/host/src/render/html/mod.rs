@@ -35,6 +35,7 @@ pub(crate) const HTML: Format = Format {
     run: Some(write),
     comparison: Some(side_by_side::comparison),
     ranking: Some(side_by_side::ranking),
+    tunings: Some(side_by_side::tunings),
     ..Format::NONE
 };
 

@@ -3,9 +3,14 @@
 use super::markup::{list, text};
 use super::site::{page, table};
 use crate::render::Options;
+use crate::render::chart::effects;
 use crate::wording::between_runs::{RunComparison, TimeChange};
+use crate::wording::headings;
 use crate::wording::ranking::{BEST_COLUMNS, BEST_LEGEND, COLUMNS, Choice, LEGEND, best_cells, cells, sentence};
 use crate::wording::text::percent;
+use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, html};
 use std::io::{self, Write};
 
@@ -43,13 +48,7 @@ pub(super) fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write)
 
 pub(super) fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
     let rows = |rows: Vec<Vec<String>>, heads: &[&str]| {
-        html! {
-            @for row in &rows { tr {
-                @for (at, cell) in row.iter().enumerate() {
-                    @if at == 0 { th scope="row" { (text(cell)) } } @else { td data-head=(heads[at]) { (text(cell)) } }
-                }
-            } }
-        }
+        html! { @for row in &rows { (line(row, heads)) } }
     };
     let best: Vec<Vec<String>> = best_cells(choices).into_iter().map(Vec::from).collect();
     let body = html! {
@@ -64,6 +63,47 @@ pub(super) fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> i
         }
     };
     out.write_all(page("Which is best on which disk", "", body).as_bytes())
+}
+
+/// With the picture of the effects.
+pub(super) fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let rows = |rows: Vec<Vec<String>>, heads: &[&str]| html! { @for row in &rows { (line(row, heads)) } };
+    let title = if let [tuned] = tunings { tuned.title() } else { "Which option matters where".to_string() };
+    let several = (tunings.len() > 1).then(|| where_it_matters(tunings));
+    let picture = format!("data:image/svg+xml;base64,{}", STANDARD.encode(effects::picture(tunings)));
+    let body = html! {
+        h1 { (text(&title)) }
+        @if let Some((heads, cells)) = several {
+            @let heads = heads.iter().map(String::as_str).collect::<Vec<_>>();
+            (table("Which option matters where", &heads, rows(cells, &heads)))
+            p.legend { (text(CHOICES_LEGEND)) }
+        }
+        @for tuned in tunings {
+            @if tunings.len() > 1 { h2 { (text(&tuned.title())) } }
+            p { strong { (text(&tuned.headline())) } }
+            p { (text(&tuned.how())) }
+            (table("Effects", &EFFECTS, rows(tuned.effects.iter().map(|row| row.cells().to_vec()).collect(), &EFFECTS)))
+            (list(None, &tuned.findings()))
+            @if let Some(advice) = &tuned.advice {
+                h2 { (headings::TO_USE) " " (text(&advice.target)) }
+                @for step in &advice.steps { p { (step.when) ": " code { (step.command) } } }
+                (list(None, &advice.notes))
+            }
+        }
+        p.legend { (text(EFFECTS_LEGEND)) }
+        img src=(picture) alt="The effect of each setting with its interval";
+    };
+    out.write_all(page(&title, "", body).as_bytes())
+}
+
+fn line(cells: &[String], heads: &[&str]) -> Markup {
+    html! {
+        tr {
+            @for (at, cell) in cells.iter().enumerate() {
+                @if at == 0 { th scope="row" { (text(cell)) } } @else { td data-head=(heads[at]) { (text(cell)) } }
+            }
+        }
+    }
 }
 
 /// One logarithmic axis for all ratios of a page.

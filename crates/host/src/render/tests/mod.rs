@@ -11,6 +11,7 @@ mod latency;
 mod plug_ins;
 mod ranking;
 mod screen;
+mod tuning;
 
 use super::*;
 use crate::analysis::*;

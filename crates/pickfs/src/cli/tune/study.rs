@@ -109,6 +109,16 @@ impl Study {
         }
     }
 
+    /// The simulated disk, or what the file system is made on.
+    pub(super) fn place(&self) -> String {
+        let target = &self.base.targets[0];
+        let backing = &target.backing;
+        match target.machine.text("disk").filter(|_| self.base.executor == "sim") {
+            Some(disk) => format!("a simulated {disk}"),
+            None => backing.settings.text("path").unwrap_or(&backing.name).to_string(),
+        }
+    }
+
     /// What a configuration sets.
     pub(super) fn settings(&self, config: &Config) -> Vec<(&Tunable, &'static TunableValue)> {
         let set = self.options.iter().zip(config).filter(|(_, level)| **level > 0);
@@ -131,6 +141,8 @@ impl Study {
             seed: self.base.seed.wrapping_add(kind as u64),
             targets: configs.iter().map(|config| self.target(config)).chain(copies).collect(),
             stop: Stop { rounds, race: kind == Kind::Race, ..self.base.stop },
+            // Of the answer alone: each check takes a round of all targets.
+            other_speeds: kind == Kind::Confirm && self.base.executor == "sim",
             ..self.base.clone()
         }
     }
@@ -184,6 +196,10 @@ fn end(folded: &Folded) -> Option<StopReason> {
     let last = folded.looks.last()?;
     let wanted = folded.run.as_ref()?.plan.stop.rounds;
     last.end.filter(|end| *end != StopReason::Rounds || wanted.is_none_or(|rounds| last.round >= rounds))
+}
+
+pub(crate) fn is_tuning(folder: &Path) -> bool {
+    journal(folder, Kind::Alone).is_file()
 }
 
 pub(super) fn journal(folder: &Path, kind: Kind) -> PathBuf {
@@ -254,6 +270,15 @@ mod tests {
         let count = |weaken| of_ext4(&[], weaken).unwrap().space().levels.iter().sum::<usize>();
         assert!(count(true) > count(false));
         assert!(of_ext4(&["barrier"], true).is_ok() && of_ext4(&["barrier"], false).is_err());
+    }
+
+    #[test]
+    fn other_processors_check_the_answer_alone() {
+        let study = of_ext4(&["atime"], false).unwrap();
+        let simulated = Plan { executor: "sim".into(), other_speeds: true, ..study.base.clone() };
+        let study = Study { base: simulated, ..study };
+        let is_checked = |kind| study.plan(kind, &[vec![0], vec![1]], Some(4)).other_speeds;
+        assert_eq!(Kind::ALL.map(is_checked), [false, false, false, true]);
     }
 
     #[test]
