@@ -55,7 +55,7 @@ class Run:  # plan, cells and looks, as these records leave them
         self.targets = names(self.planned, "target")
         simulated = any(name.startswith("guest ") and fact.endswith(", simulated") for name, fact in facts.items())
         judged, machines = {w["name"]: w.get("judged") or {} for w in works}, {t["name"]: t.get("machine") or {} for t in self.planned}
-        several = {t for t, m in machines.items() if m.get("processors", 1) != 1 and m.get("kernel") not in ("bullseye", "sid", "trixie")}
+        several = {t for t, m in machines.items() if m.get("processors", 1) != 1 and m.get("kernel") != "bullseye"}
         self.works = [Work(self.targets, [cell for cell in begun if cell["work"] == name], name, judged.get(name, {}), set(self.targets) - several if simulated else set())
                       for name in names(works, "work")]
         self.last = max((at for work in self.works for at in work.rounds), default=0)

@@ -101,11 +101,8 @@ pub const PROCESSORS: &str = "processors";
 
 /// As the driver of simulated disks has it.
 pub const MOST_PROCESSORS: u64 = 64;
-/// A kernel whose clocks cannot go slower for a while.
+/// A kernel whose clocks cannot go slower for a while, so that it has one processor.
 pub const FIXED_CLOCKS: &str = "bullseye";
-/// Kernels that have one processor: that one, and those on which a task that spins alone was seen to be a tenth too fast, as their
-/// scheduler lets others wait (docs/sim.md).
-const OF_ONE: [&str; 3] = [FIXED_CLOCKS, "trixie", "sid"];
 
 /// How many processors a simulated machine has.
 pub fn processors(machine: &Settings) -> u64 {
@@ -113,7 +110,7 @@ pub fn processors(machine: &Settings) -> u64 {
 }
 
 fn has_one(machine: &Settings) -> bool {
-    machine.text("kernel").is_some_and(|kernel| OF_ONE.contains(&kernel))
+    machine.text("kernel") == Some(FIXED_CLOCKS)
 }
 
 /// How the processors of a cell differ from those of the plan.
@@ -290,7 +287,7 @@ mod tests {
             (64, "bookworm", vec![1]),
             (40, "/own", vec![1, 64]),
             (8, FIXED_CLOCKS, vec![]),
-            (8, "trixie", vec![]),
+            (8, "trixie", vec![1, 16]),
         ] {
             let mut plan = plan();
             for target in &mut plan.targets {

@@ -445,6 +445,9 @@ fn tasks_and_workers_share_the_processors() {
         return;
     }
     const NUMBERS: [u32; 4] = [1, 2, 4, 8];
+    // Its scheduler is another one (EEVDF).
+    const NEWER: &str =
+        "{ name = \"newer\", fs = \"ext4\", machine = { disk = \"none\", processors = 8, kernel = \"trixie\" } }";
     let lab = Lab::new();
     std::fs::write(lab.path("spin.toml"), SPINNING).expect("a recipe");
     let machine = |number: u32| format!("machine = {{ disk = \"none\", processors = {number} }}");
@@ -454,7 +457,7 @@ fn tasks_and_workers_share_the_processors() {
     let write = "workload = \"command\", command = [\"sh\", \"-c\", \"seq 1 6000000 > {dir}/file\"]";
     let plan = format!(
         "executor = \"sim\"\nseed = 7\nduplicate = false\nother_speeds = false\nbacking = {{ memory = \"512MiB\" }}\n\
-         target = [{}]\nwork = [{{ workload = \"./spin.toml\", turns = 30000 }}, {{ name = \"write\", {write} }}]\n\
+         target = [{}, {NEWER}]\nwork = [{{ workload = \"./spin.toml\", turns = 30000 }}, {{ name = \"write\", {write} }}]\n\
          stop = {{ rounds = 1 }}\n",
         NUMBERS.map(target).join(", ")
     );
@@ -463,6 +466,7 @@ fn tasks_and_workers_share_the_processors() {
     assert_same(&first, &records(&lab.journal()), "the second run");
     let folded = lab.folded();
     NUMBERS.iter().for_each(|number| assert_spins_are_shared(&folded, &format!("n{number}"), *number, 0.01));
+    assert_spins_are_shared(&folded, "newer", 8, 0.01);
     let of = |number: u32, metric: &str| {
         let is_it = |cell: &&FoldedCell| cell.target == format!("n{number}") && cell.work == "write";
         let cell = folded.cells.iter().find(is_it).expect("a cell");

@@ -64,7 +64,7 @@ const SETTINGS: &[Setting] = &[
         with bullseye"),
     setting(PROCESSORS, Within(1, MOST_PROCESSORS), Some(processor::USUAL_PROCESSORS),
         "processors that never wait for each other, which is the most that processors can give; programs see one; \
-        always 1 with bullseye, trixie and sid"),
+        always 1 with bullseye"),
     setting("kernel", NameOrPath, Some("bookworm"),
         "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; or a \
         folder with a kernel, a root and a driver of your own"),

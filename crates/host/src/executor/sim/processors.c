@@ -9,13 +9,16 @@
 
 #include <linux/clockchips.h>
 #include <linux/cpumask.h>
+#include <linux/hrtimer.h>
 #include <linux/irqflags.h>
 #include <linux/kprobes.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/reboot.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
+#include <linux/version.h>
 #include <asm/msr.h>
 #include "mark.h"
 
@@ -130,6 +133,46 @@ static void go_out(void)
 	local_irq_restore(flags);
 }
 
+/*
+ * Since Linux 6.6 a task that wakes may have to wait, as it had more than its share before. If the running task goes on, the kernel
+ * forgets its own wish to end that turn (`hrtick_start_fair` asks for it, then `__schedule` clears what was asked for), and the other
+ * would wait for the next tick while it counts as one that works. So the kernel chooses anew after each turn while tasks share.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+#define TURN_NS 100000
+
+static struct hrtimer turn;
+
+static enum hrtimer_restart turn_ends(struct hrtimer *timer)
+{
+	if (working == 1)
+		return HRTIMER_NORESTART;
+	set_tsk_need_resched(current);
+	set_preempt_need_resched();
+	hrtimer_forward_now(timer, ns_to_ktime(TURN_NS));
+	return HRTIMER_RESTART;
+}
+
+static void make_turns(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&turn, turn_ends, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+#else
+	hrtimer_init(&turn, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	turn.function = turn_ends;
+#endif
+}
+
+static notrace void take_turns(void)
+{
+	if (working > 1 && !hrtimer_is_queued(&turn))
+		hrtimer_start(&turn, ns_to_ktime(TURN_NS), HRTIMER_MODE_REL_PINNED_HARD);
+}
+#else
+#define make_turns()
+#define take_turns()
+#endif
+
 static notrace void recount(void *data)
 {
 	unsigned int runnable = clamp_t(unsigned int, count_runnable(), 1, processors);
@@ -139,6 +182,7 @@ static notrace void recount(void *data)
 		return;
 	local_irq_save(flags);
 	change_pace(runnable, is_within);
+	take_turns();
 	local_irq_restore(flags);
 }
 
@@ -211,6 +255,7 @@ static int share(void)
 	set_count = timer->set_next_event;
 	timer->set_next_event = set_next_event;
 	local_irq_restore(flags);
+	make_turns();
 	for_each_kernel_tracepoint(find_point, NULL);
 	if (points_found != 3)
 		return -ENOENT;
