@@ -1,6 +1,6 @@
 //! `pickfs sim score`: simulations, held against what others have measured.
 
-use super::table::{Better, Machine, Table};
+use super::table::{Better, Machine, Reason, Table};
 use crate::cli::programs::{self, Source};
 use crate::cli::report::deliver;
 use crate::cli::{Exit, FAILED, Outcome, STOPPED, Verb, there, why};
@@ -167,6 +167,11 @@ impl Score {
     }
 }
 
+/// Whether a share of its files needs a share of its buffers.
+fn has_buffers(disk: Disk) -> bool {
+    disk.with_buffers(0.5).is_ok_and(|smaller| smaller.parameters != disk.parameters)
+}
+
 fn fs_of(table: &Table, row: usize) -> Option<&str> {
     table.words.rows[row].target.get("fs").and_then(|name| name.as_str())
 }
@@ -259,10 +264,13 @@ impl Done<'_> {
             }
         }
         let scale = self.arguments.scale;
-        lines.extend(
-            (scale != 1.0)
-                .then(|| format!("{scale} times the files that were published, and the buffers of a hard disk too")),
-        );
+        if scale != 1.0 {
+            let buffers =
+                words.machines()?.iter().filter_map(|machine| pickfs_disks::find(&machine.disk)).any(has_buffers);
+            let too = [(words.heading.memory.is_some(), "the memory"), (buffers, "the buffers of the hard disk")];
+            let too: String = too.iter().filter(|(is, _)| *is).map(|(_, name)| format!(", and {name} too")).collect();
+            lines.push(format!("{scale} times the files that were published{too}"));
+        }
         Ok(lines)
     }
 
@@ -282,7 +290,18 @@ impl Done<'_> {
             std::fs::create_dir_all(self.journal.with_extension("why"))?;
             why::Arguments::of_pair(&self.journal, pair, &words.columns[column].phase, &file).run()?;
         }
-        if file.exists() { sentence(&file, words.work_of(column)) } else { Ok(None) }
+        let of_table = words.heading.reasons.iter().find(|reason| reason.explains(miss));
+        match of_table {
+            Some(reason) => Ok(Some(reason.says.clone())),
+            None if file.exists() => sentence(&file, words.work_of(column)),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Reason {
+    fn explains(&self, miss: &Miss) -> bool {
+        self.column == miss.column && miss.rows.iter().any(|row| self.rows.contains(row))
     }
 }
 

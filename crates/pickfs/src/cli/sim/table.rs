@@ -5,6 +5,7 @@ use crate::cli::Exit;
 use crate::cli::catalogue::catalogue;
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::{MOST_PROCESSORS, PROCESSORS, Plan, Settings, from_toml, processors};
+use pickfs_system::units::parse_size;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,19 +39,40 @@ pub(super) struct Heading {
     /// As its vendor calls it, with its class: "Kingston A2000, NVMe"; or a model of pickfs's.
     #[serde(default)]
     pub drive: Option<String>,
+    /// What simulates it, where that is not the model of its class: the path of a model's file.
+    #[serde(default)]
+    pub model: Option<String>,
     /// Version, such as "5.15".
     #[serde(default)]
     pub kernel: Option<String>,
     #[serde(default)]
     pub processors: Option<u64>,
-    /// Of the simulated disk.
-    #[serde(default = "usual_size")]
-    pub size: String,
+    /// Of the machine; `--scale` multiplies it, so that as large a share of the files fits into it.
+    #[serde(default)]
+    pub memory: Option<String>,
+    /// Of the file system; `--scale` multiplies it too.
+    #[serde(default)]
+    pub size: Option<String>,
+    /// Why pairs are not in the published order, where that was found.
+    #[serde(default, rename = "reason")]
+    pub reasons: Vec<Reason>,
 }
 
-fn usual_size() -> String {
-    "2GiB".into()
+/// Of a pair of rows that is not in the published order.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reason {
+    pub column: String,
+    /// One of the pair is such a row.
+    pub rows: Vec<String>,
+    pub says: String,
 }
+
+/// Of a simulated disk where the table names none, and the least.
+const USUAL_SIZE: &str = "2GiB";
+const LEAST_SIZE: u64 = 512 << 20;
+/// The least of a simulated machine.
+const LEAST_MEMORY: u64 = 1 << 30;
 
 /// One comparison of all rows.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -66,6 +88,9 @@ pub(super) struct Column {
     pub phase: String,
     #[serde(default = "usual_metric")]
     pub metric: String,
+    /// The setting of the work that `--scale` multiplies; unless given, `scale` of a work with `like`.
+    #[serde(default)]
+    pub scaled: Option<String>,
 }
 
 fn usual_metric() -> String {
@@ -150,6 +175,12 @@ impl Table {
         }
         let words = Words { heading: Value::Table(heading).try_into()?, columns, rows };
         words.machines()?;
+        for reason in &words.heading.reasons {
+            let is_row = |name: &String| words.rows.iter().any(|row| row.name == *name);
+            let is_there =
+                words.columns.iter().any(|column| column.name == reason.column) && reason.rows.iter().all(is_row);
+            ensure!(is_there, "a reason names no column and rows of the table: {}", reason.says);
+        }
         Ok(Table { file: file.to_path_buf(), words, published })
     }
 }
@@ -166,7 +197,12 @@ impl Words {
         let kernel = row.kernel.as_ref().or(self.heading.kernel.as_ref()).context("`kernel` is missing")?;
         // Where kernels are compared, the version is what counts.
         let several = if row.kernel.is_none() { processors.unwrap_or(2) } else { 1 };
-        Ok(Machine { disk: nearest_model(drive)?, kernel: nearest_kernel(kernel, several)?, processors })
+        let model = self.heading.model.as_ref().filter(|_| row.drive.is_none());
+        Ok(Machine {
+            disk: model.cloned().map_or_else(|| nearest_model(drive), Ok)?,
+            kernel: nearest_kernel(kernel, several)?,
+            processors,
+        })
     }
 
     /// The first row that is simulated as this one is.
@@ -189,6 +225,8 @@ impl Words {
                 .collect();
             let number = processors.filter(|number| is_possible(kernel, *number));
             machine.extend(number.map(|number| (PROCESSORS.to_string(), Value::from(number as i64))));
+            let memory = self.heading.memory.as_ref().map(|memory| scaled(memory, scale, LEAST_MEMORY)).transpose()?;
+            machine.extend(memory.map(|memory| ("memory".to_string(), memory)));
             let mut target = self.rows[at].target.clone();
             target.insert("name".into(), self.rows[at].name.clone().into());
             target.insert("machine".into(), machine.into());
@@ -201,7 +239,9 @@ impl Words {
         set("other_speeds", false.into());
         set("duplicate", false.into());
         set("jobs", 1.into());
-        set("backing", toml::Table::from_iter([("memory".to_string(), self.heading.size.clone().into())]).into());
+        let size = self.heading.size.as_ref().map(|size| scaled(size, scale, LEAST_SIZE));
+        let size = size.unwrap_or_else(|| Ok(USUAL_SIZE.into()))?;
+        set("backing", toml::Table::from_iter([("memory".to_string(), size)]).into());
         set("stop", toml::Table::from_iter([("rounds".to_string(), 1.into())]).into());
         set("target", Value::Array(targets));
         set("work", Value::Array(self.works(scale)));
@@ -219,10 +259,13 @@ impl Words {
             .map(|(_, column)| {
                 let mut work = column.work.clone();
                 work.insert("name".into(), column.name.clone().into());
-                if work.contains_key("like") {
-                    let own =
-                        work.get("scale").and_then(|own| own.as_float().or(own.as_integer().map(|own| own as f64)));
-                    work.insert("scale".into(), (own.unwrap_or(1.0) * scale).into());
+                let usual = work.contains_key("like").then_some("scale");
+                if let Some(name) = column.scaled.as_deref().or(usual) {
+                    let times = match work.get(name) {
+                        Some(Value::Integer(number)) => Value::Integer((*number as f64 * scale).round() as i64),
+                        own => (own.and_then(Value::as_float).unwrap_or(1.0) * scale).into(),
+                    };
+                    work.insert(name.into(), times);
                 }
                 Value::Table(work)
             })
@@ -234,6 +277,13 @@ impl Words {
         let first = self.columns.iter().find(|other| other.work == self.columns[column].work);
         first.map_or("", |first| &first.name)
     }
+}
+
+/// In whole MiB, as machines and disks have them.
+fn scaled(size: &str, scale: f64, least: u64) -> Result<Value> {
+    let published = parse_size(size).map_err(anyhow::Error::msg)?;
+    let mib = (published as f64 * scale).max(least as f64) / f64::from(1 << 20);
+    Ok(format!("{}MiB", mib.round()).into())
 }
 
 fn nearest_model(drive: &str) -> Result<String> {
@@ -331,6 +381,32 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_files_has_a_share_of_the_machine() {
+        let machine = "processors = 12\nmemory = \"32GiB\"\nsize = \"25GiB\"";
+        let text = TABLE
+            .replace("processors = 12", machine)
+            .replace("phase = \"write\"", "phase = \"write\"\nscaled = \"seed\"");
+        let text = text.replacen("scale = 0.5 }", "scale = 0.5, seed = 30 }", 1);
+        for (scale, memory, size, seed) in
+            [(1.0, 32 << 30, 25 << 30, 30), (0.1, 3277 << 20, 2560 << 20, 3), (0.01, 1 << 30, 512 << 20, 0)]
+        {
+            let plan = table(&text).words.plan(&[0, 1, 2], scale, Path::new("/")).expect("a plan");
+            let target = &plan.targets[0];
+            assert_eq!(target.machine.number("memory"), Some(memory), "{scale}");
+            assert_eq!(target.backing.settings.number("size"), Some(size), "{scale}");
+            let settings = &plan.works[0].workload.settings;
+            assert_eq!(settings.number("seed"), Some(seed), "{scale}");
+            assert_eq!(
+                settings.0.get("scale").and_then(|scale| scale.as_f64()),
+                Some(0.5),
+                "another setting is scaled"
+            );
+        }
+        let plain = table(TABLE).words.plan(&[0], 0.1, Path::new("/")).expect("a plan");
+        assert_eq!(plain.targets[0].backing.settings.number("size"), Some(2 << 30));
+    }
+
+    #[test]
     fn drives_and_kernels_stand_for_others() {
         for (drive, model) in [
             ("hdd-7200", "hdd-7200"),
@@ -368,6 +444,11 @@ mod tests {
             ("published = { write = 5.0 }", "", "a row has no `published`"),
             ("kernel = \"5.15\"", "", "`kernel` is missing"),
             ("Samsung 970 EVO, NVMe", "a tape", "no model is like the drive `a tape`"),
+            (
+                "processors = 12",
+                "processors = 12\n[[reason]]\ncolumn = \"write\"\nrows = [\"ext5\"]\nsays = \"x\"",
+                "no column and rows",
+            ),
             ("title", "tittle", "unknown field `tittle`"),
             ("drive = \"Kingston", "disc = \"Kingston", "unknown field `disc`"),
         ] {
