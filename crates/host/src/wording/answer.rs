@@ -18,6 +18,8 @@ pub(crate) enum Standing {
     Probably,
     Same,
     Open,
+    /// Open against the reference, but clearly worse than the pick.
+    WorseThanPick,
     /// It was eliminated before the comparison was settled.
     LeftEarly,
     /// Nothing to compare.
@@ -65,6 +67,7 @@ impl Standing {
             Some(Finding::Higher) => Standing::Worse,
             Some(Finding::Lower) => Standing::Better,
             Some(Finding::Unresolved) if race.left_early.contains(&target) => Standing::LeftEarly,
+            Some(Finding::Unresolved) if race.slower.contains(&target) => Standing::WorseThanPick,
             _ => Standing::of(found),
         }
     }
@@ -99,6 +102,7 @@ impl Standing {
             (Standing::Probably, false) => return format!("probably {}", terms.better),
             (Standing::Same, _) => "same",
             (Standing::Open, _) => "too close",
+            (Standing::WorseThanPick, _) => return format!("{} than pick", terms.worse),
             (Standing::LeftEarly, _) => "left early",
             (Standing::Unknown, _) => "",
         };
@@ -110,7 +114,7 @@ impl Standing {
         match self {
             Standing::Probably => "~",
             Standing::Same => "=",
-            Standing::Open | Standing::LeftEarly | Standing::Unknown => "?",
+            Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown => "?",
             _ => "",
         }
     }

@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// Print the plan file, and nothing else
     #[arg(long = "plan", conflicts_with = "now")]
     prints_plan: bool,
+    /// Of a simulation: as the atlas that comes with pickfs was made, with few data and rounds
+    #[arg(long)]
+    short: bool,
     /// The kind of disk that is meant, such as hdd, ssd or nvme (`pickfs list disks`) [default: that of this folder]
     #[arg(long, value_name = "DISK")]
     disk: Option<String>,
@@ -68,7 +71,7 @@ impl Verb for Arguments {
             let name = purpose.name;
             return Err(Exit::usage(format!("--{flag}: `for {name}` has works of its own; use `pickfs run --{flag}`")));
         }
-        let arguments = purpose.arguments(&self.flags, self.executor.clone());
+        let arguments = self.of(&purpose, &self.flags)?;
         if self.prints_plan {
             print!("{}", header(&purpose) + &plan_source::from_flags(&arguments)?.1);
             return Ok(0);
@@ -98,6 +101,10 @@ struct Disk {
 impl Arguments {
     fn measure(&self, plan: PlanArgs) -> Outcome {
         run::Arguments::of_plan(plan, self.journal.clone(), self.yes, self.progress).run()
+    }
+
+    fn of(&self, purpose: &Purpose, flags: &PlanFlags) -> Result<PlanArgs> {
+        if self.short { purpose.in_short(flags) } else { Ok(purpose.arguments(flags, self.executor.clone())) }
     }
 
     fn disk(&self, purpose: &Purpose) -> Result<Disk> {
@@ -136,7 +143,7 @@ impl Arguments {
         let of = |disk: Option<&String>| {
             let mut flags = self.flags.clone();
             disk.into_iter().for_each(|disk| flags.set("sim", [disk]));
-            Ok(plan_source::from_flags(&purpose.arguments(&flags, self.executor.clone()))?.0)
+            Ok(plan_source::from_flags(&self.of(purpose, &flags)?)?.0)
         };
         if disks.is_empty() { Ok(vec![of(None)?]) } else { disks.iter().map(|disk| of(Some(disk))).collect() }
     }
@@ -196,7 +203,8 @@ impl Arguments {
         };
         let typed = self.flags.as_typed().into_iter().flat_map(apart);
         let executor = self.executor.iter().map(|name| format!("--executor={name}"));
-        let words = ["for".to_string(), purpose.name.to_string()].into_iter().chain(typed).chain(executor);
+        let short = self.short.then(|| "--short".to_string());
+        let words = ["for".to_string(), purpose.name.to_string()].into_iter().chain(typed).chain(executor).chain(short);
         shell_words::join(words)
     }
 }
@@ -255,15 +263,21 @@ fn known(purpose: &Purpose, disk: &Disk) -> String {
     let width = report::width();
     let found =
         |works: &[String]| disk.models.iter().flat_map(|model| purpose::known(works, model)).collect::<Vec<_>>();
-    let (exact, near) = (found(&purpose.atlas), found(&purpose.near));
+    let (exact, near) = (found(&purpose.in_atlas()), found(&purpose.near));
     let mut text = "\nKnown without measuring, from simulated disks\n".to_string();
     let says = match (exact.is_empty(), near.is_empty()) {
         (false, _) => format!("on {}:", disk.words),
         (true, false) => format!("nothing of this work; the nearest is work on many small files, on {}:", disk.words),
-        (true, true) if purpose.atlas.is_empty() => "nothing: this work was not simulated yet".into(),
+        (true, true) if !is_in_atlas(purpose) => "nothing: this work was not simulated yet".into(),
         (true, true) => format!("nothing of this work on {}", disk.words),
     };
     let _ = writeln!(text, "{}", wrapped("  ", &says, width));
+    if exact.is_empty() && purpose.has_short() {
+        let model = if disk.models.len() == 1 { &disk.models[0] } else { "nvme" };
+        let command = format!("pickfs for {} --sim {model} --short --now", purpose.name);
+        let _ = writeln!(text, "{}", wrapped("  ", &format!("`{command}` simulates it"), width));
+    }
+    let is_part = !exact.is_empty() && purpose.short_is_one_of_several();
     let shown = if exact.is_empty() { near } else { exact };
     for of_disk in shown.chunk_by(|one, next| (&one.disk, &one.work) == (&next.disk, &next.work)) {
         let Digest { disk, data, rounds, day, .. } = &of_disk[0];
@@ -277,7 +291,16 @@ fn known(purpose: &Purpose, disk: &Disk) -> String {
         let caveat = "Real disks and processors differ from models; more data can change the order.";
         let _ = writeln!(text, "{}", wrapped("  ", caveat, width));
     }
+    if is_part {
+        let part = "It is one of the works below, with fewer files; the others were not simulated.";
+        let _ = writeln!(text, "{}", wrapped("  ", part, width));
+    }
     text
+}
+
+fn is_in_atlas(purpose: &Purpose) -> bool {
+    let works = purpose.in_atlas();
+    purpose::atlas().iter().any(|digest| works.contains(&digest.work))
 }
 
 /// "6.1" of "6.1.0-56-amd64".

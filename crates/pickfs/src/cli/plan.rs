@@ -54,6 +54,16 @@ impl Verb for Arguments {
             print!("{}", plan_source::from_flags(&self.plan)?.1);
             return Ok(0);
         }
+        let disks = self.plan.flags.texts("sim");
+        if disks.len() > 1 && !self.json && self.pilot.is_none() {
+            for (at, disk) in disks.iter().enumerate() {
+                let mut plan = self.plan.clone();
+                plan.flags.set("sim", [disk]);
+                print!("{}run {} of {}, on {disk}: ", if at > 0 { "\n" } else { "" }, at + 1, disks.len());
+                Arguments { plan, toml: false, pilot: None, json: false, schema: false }.run()?;
+            }
+            return Ok(0);
+        }
         let plan = plan_source::read(&self.plan)?;
         if self.json {
             let cells = expand(&plan);

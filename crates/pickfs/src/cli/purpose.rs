@@ -7,7 +7,7 @@ use pickfs_core::plan::{self, PlanArgs, PlanFlags};
 use pickfs_host::wording::digest::Digest;
 use serde::Deserialize;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Purpose {
     #[serde(skip)]
@@ -22,12 +22,15 @@ pub(super) struct Purpose {
     size: Option<String>,
     /// The model of the disk that is meant, whatever lies below the folder at hand.
     pub(super) disk: Option<String>,
-    /// Works of the atlas that are this work.
+    /// Works of the atlas that are this work, beside its short form.
     #[serde(default)]
-    pub(super) atlas: Vec<String>,
+    atlas: Vec<String>,
     /// Works of the atlas that come near.
     #[serde(default)]
     pub(super) near: Vec<String>,
+    /// The work that the atlas simulates: the purpose's own, in a short form.
+    #[serde(default)]
+    short: toml::Table,
     /// What of the question the plan does not measure.
     #[serde(default)]
     pub(super) lacks: String,
@@ -83,7 +86,53 @@ pub(super) fn that_mention(word: &str) -> Vec<[String; 2]> {
     found.map(|one| [format!("pickfs for {}", one.name), one.about]).collect()
 }
 
+/// What each run of the atlas has but its work, its file systems and its disk.
+const SHORT: &str = r#"
+seed = 1
+jobs = 1
+duplicate = false
+other_speeds = false
+machine = { kernel = "bookworm", saved = true }
+stop = { rounds = 3 }
+"#;
+const SHORT_SIZE: &str = "1GiB";
+
 impl Purpose {
+    pub(super) fn has_short(&self) -> bool {
+        !self.short.is_empty()
+    }
+
+    /// Works of the atlas that are this work: those that its file names, and its own short form.
+    pub(super) fn in_atlas(&self) -> Vec<String> {
+        self.atlas.iter().cloned().chain([self.name.to_string()]).collect()
+    }
+
+    /// Whether the short form leaves out works.
+    pub(super) fn short_is_one_of_several(&self) -> bool {
+        self.has_short()
+            && self.plan.get("work").and_then(|works| works.as_array()).is_some_and(|works| works.len() > 1)
+    }
+
+    /// The plan of its run in the atlas, whose work has the purpose's name; on the disk that the options name.
+    pub(super) fn in_short(&self, given: &PlanFlags) -> Result<PlanArgs> {
+        let name = self.name;
+        if !self.has_short() {
+            return Err(Exit::usage(format!("--short: `{name}` has no short form; leave it out")));
+        }
+        if given.texts("sim").len() != 1 {
+            return Err(Exit::usage("--short is the plan of a simulation: name one disk with --sim"));
+        }
+        let mut base: toml::Table = toml::from_str(SHORT)?;
+        let disk = pickfs_disks::whole_name(&given.texts("sim")[0]);
+        base.insert("title".into(), format!("Atlas: {name} on {disk}, kernel of bookworm").into());
+        let mut work = self.short.clone();
+        work.insert("name".into(), name.into());
+        base.insert("work".into(), vec![work].into());
+        let mut flags = given.clone();
+        flags.set("size", [SHORT_SIZE]);
+        Ok(Purpose { plan: base, fs: self.fs.clone(), ..Purpose::default() }.arguments(&flags, None))
+    }
+
     /// With these options, which change the plan.
     pub(super) fn arguments(&self, given: &PlanFlags, executor: Option<String>) -> PlanArgs {
         let mut flags = given.clone();
@@ -155,6 +204,23 @@ mod tests {
                 one.plan.contains_key("matrix") || plan(&[("on", &["/tmp", "/var/tmp"])]).targets[0].fs.is_some();
             assert_eq!(is_made, one.plan.contains_key("matrix"), "{}: folders as they are", one.name);
         }
+    }
+
+    /// A short form is the simulation of one work, called as the purpose, of each of its file systems.
+    #[test]
+    fn short_forms_are_plans_of_the_atlas() {
+        let mut given = PlanFlags::default();
+        let shorts: Vec<Purpose> = all().filter(Purpose::has_short).collect();
+        assert!(shorts.len() >= 5 && shorts.iter().all(|one| one.in_short(&given).is_err()), "no disk is named");
+        given.set("sim", ["hdd"]);
+        for one in shorts {
+            let plan = plan_source::checked(one.in_short(&given).expect(one.name)).expect(one.name);
+            let works: Vec<&str> = plan.works.iter().map(|work| work.name.as_str()).collect();
+            assert_eq!((works, plan.stop.rounds, plan.executor.as_str()), (vec![one.name], Some(3), "sim"));
+            assert_eq!((plan.targets.len(), plan.targets[0].machine.text("disk")), (one.fs.len(), Some("hdd-7200")));
+        }
+        let without = all().find(|one| !one.has_short()).expect("one");
+        assert!(without.in_short(&given).is_err_and(|error| error.to_string().contains("no short form")));
     }
 
     #[test]

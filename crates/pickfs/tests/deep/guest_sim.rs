@@ -346,8 +346,10 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     lab.run(&["plan", "plan.toml"]).code(0);
     let said = lab.run(&["run", "--sim", "nvme,hdd-7200", "--journal", "a.jsonl"]).code(2).err;
     assert!(said.contains("--journal names one file"), "{said}");
-    let said = lab.run(&["plan", "--sim", "nvme,hdd-7200"]).code(2).err;
+    let said = lab.run(&["plan", "--sim", "nvme,hdd-7200", "--toml"]).code(2).err;
     assert!(said.contains("--sim takes one disk here"), "{said}");
+    let said = lab.run(&["plan", "--sim", "nvme,hdd"]).code(0).out;
+    assert!(said.contains("run 1 of 2, on nvme: ") && said.contains("run 2 of 2, on hdd: "), "{said}");
     let said = lab.run(&["plan", "--sim", "nvme", "--fs", "ext4", "--rounds", "1"]).code(0).out;
     assert!(said.contains("executor sim: "), "{said}");
 }
