@@ -275,7 +275,7 @@ impl Screen<'_> {
             let look = match standing {
                 Standing::Better => Look::Good,
                 Standing::Worse => Look::Bad,
-                Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown => Look::Faint,
+                Standing::Open | Standing::LeftEarly | Standing::Unknown => Look::Faint,
                 _ => Look::Plain,
             };
             Some(self.look(look, &right(&shown, width(column))))

@@ -18,8 +18,6 @@ pub(crate) enum Standing {
     Probably,
     Same,
     Open,
-    /// Open against the reference, but clearly worse than the pick.
-    WorseThanPick,
     /// It was eliminated before the comparison was settled.
     LeftEarly,
     /// Nothing to compare.
@@ -67,7 +65,6 @@ impl Standing {
             Some(Finding::Higher) => Standing::Worse,
             Some(Finding::Lower) => Standing::Better,
             Some(Finding::Unresolved) if race.left_early.contains(&target) => Standing::LeftEarly,
-            Some(Finding::Unresolved) if race.slower.contains(&target) => Standing::WorseThanPick,
             _ => Standing::of(found),
         }
     }
@@ -102,7 +99,6 @@ impl Standing {
             (Standing::Probably, false) => return format!("probably {}", terms.better),
             (Standing::Same, _) => "same",
             (Standing::Open, _) => "too close",
-            (Standing::WorseThanPick, _) => return format!("{} than pick", terms.worse),
             (Standing::LeftEarly, _) => "left early",
             (Standing::Unknown, _) => "",
         };
@@ -114,7 +110,7 @@ impl Standing {
         match self {
             Standing::Probably => "~",
             Standing::Same => "=",
-            Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown => "?",
+            Standing::Open | Standing::LeftEarly | Standing::Unknown => "?",
             _ => "",
         }
     }

@@ -1,6 +1,6 @@
 //! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
 
-use super::answer::{Standing, Terms, signed, signed_percent};
+use super::answer::{Terms, signed, signed_percent};
 use super::durability;
 use super::text::{about, capital, counted, half_width, listed, more_rounds};
 use crate::analysis::*;
@@ -346,14 +346,9 @@ fn more(race: &Race, history: &History) -> String {
     }
 }
 
-/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first. The table compares with the
-/// reference, so where it leaves one of them open, the sentence names what it compares with.
+/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first.
 fn slower(race: &Race, panel: &Panel, context: &Context) -> String {
-    let worse = capital(context.work.terms().worse);
-    let standing = |row: &Row| Standing::in_panel(panel, row.target, row.against.as_ref());
-    let is_open_elsewhere = panel.rows.iter().any(|row| standing(row) == Standing::WorseThanPick);
-    let title = if is_open_elsewhere { format!("{worse} than the pick") } else { worse };
-    group(&title, &race.slower, race, panel, context)
+    group(&capital(context.work.terms().worse), &race.slower, race, panel, context)
 }
 
 /// "Left early, not settled: btrfs (+17 %)."

@@ -103,20 +103,6 @@ fn a_picked_reference_is_told_by_its_nearest() {
     );
 }
 
-/// The reference scatters, so the table leaves open what is clear against the pick; the sentence and the row name the pick.
-#[test]
-fn what_is_slower_than_the_pick_alone_says_so() {
-    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
-    for round in 1..=8 {
-        let scattered = [0.8, 2.1, 0.9, 1.7][round as usize % 4];
-        [scattered, 1.0, 1.3].iter().enumerate().for_each(|(at, factor)| lab.cell(at, round, *factor));
-    }
-    let model = lab.model();
-    let (said, shown) = (headline(&model), rendered(&model, "text"));
-    assert!(said.contains("Slower than the pick: btrfs (+"), "{said}");
-    assert!(shown.lines().any(|line| line.contains("btrfs") && line.contains("slower than pick")), "{shown}");
-}
-
 #[test]
 fn a_tie_is_called_a_tie() {
     let model = Lab::new(&["ext4", "xfs", "btrfs"]).rounds(12, &[1.0, 1.0, 1.4]).model();
