@@ -382,28 +382,16 @@ mod tests {
 
     #[test]
     fn a_share_of_the_files_has_a_share_of_the_machine() {
-        let machine = "processors = 12\nmemory = \"32GiB\"\nsize = \"25GiB\"";
-        let text = TABLE
-            .replace("processors = 12", machine)
-            .replace("phase = \"write\"", "phase = \"write\"\nscaled = \"seed\"");
-        let text = text.replacen("scale = 0.5 }", "scale = 0.5, seed = 30 }", 1);
-        for (scale, memory, size, seed) in
-            [(1.0, 32 << 30, 25 << 30, 30), (0.1, 3277 << 20, 2560 << 20, 3), (0.01, 1 << 30, 512 << 20, 0)]
-        {
-            let plan = table(&text).words.plan(&[0, 1, 2], scale, Path::new("/")).expect("a plan");
+        let text = TABLE.replace("processors = 12", "processors = 12\nmemory = \"2GiB\"\nsize = \"2GiB\"");
+        let of = |text: &str, scale: f64| {
+            let plan = table(text).words.plan(&[0], scale, Path::new("/")).expect("a plan");
             let target = &plan.targets[0];
-            assert_eq!(target.machine.number("memory"), Some(memory), "{scale}");
-            assert_eq!(target.backing.settings.number("size"), Some(size), "{scale}");
-            let settings = &plan.works[0].workload.settings;
-            assert_eq!(settings.number("seed"), Some(seed), "{scale}");
-            assert_eq!(
-                settings.0.get("scale").and_then(|scale| scale.as_f64()),
-                Some(0.5),
-                "another setting is scaled"
-            );
+            [target.machine.number("memory"), target.backing.settings.number("size")]
+        };
+        for (scale, memory, size) in [(1.0, 2048, 2048), (0.7, 1434, 1434), (0.1, 1024, 512)] {
+            assert_eq!(of(&text, scale), [Some(memory << 20), Some(size << 20)], "{scale}");
         }
-        let plain = table(TABLE).words.plan(&[0], 0.1, Path::new("/")).expect("a plan");
-        assert_eq!(plain.targets[0].backing.settings.number("size"), Some(2 << 30));
+        assert_eq!(of(TABLE, 0.1)[1], Some(2 << 30), "no size is named");
     }
 
     #[test]
