@@ -1,6 +1,6 @@
 //! `pickfs apply`: what an administrator would type to have what a run picked. It changes nothing by itself.
 
-use super::tune;
+use super::tuned;
 use super::{Exit, Outcome, Verb, journals, report};
 use anyhow::{Context, Result};
 use pickfs_core::journal::fold_file;
@@ -44,7 +44,7 @@ fn of_run(journal: &Path) -> Result<String> {
 }
 
 fn of_tuning(folder: &Path) -> Result<String> {
-    let tuned = tune::of_folder(folder)?.with_context(|| format!("{} has no tuning", folder.display()))?;
+    let tuned = tuned::of_folder(folder)?.with_context(|| format!("{} has no tuning", folder.display()))?;
     let head = format!("{}, {}", tuned.headline(), folder.display());
     Ok(script(&head, tuned.advice.as_ref(), "it found nothing better than the default"))
 }

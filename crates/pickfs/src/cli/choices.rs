@@ -1,7 +1,7 @@
 //! `pickfs choices`: many runs, on disks, hosts or kernels, as one table of what to pick.
 
 use super::journals::{self, Between};
-use super::{Exit, Outcome, Verb, compare, query, report as reporting, tune};
+use super::{Exit, Outcome, Verb, compare, query, report as reporting, tuned};
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::fold_file;
@@ -44,10 +44,10 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let (choices, works, tunings);
         let document = match self.between {
-            None if self.journals.iter().any(|word| tune::is_one(word)) => {
+            None if self.journals.iter().any(|word| tuned::is_tuning(word)) => {
                 let of = |word: &PathBuf| {
                     let none = || format!("{} has no tuning, and the others have one", word.display());
-                    tune::of_folder(word)?.with_context(none)
+                    tuned::of_folder(word)?.with_context(none)
                 };
                 tunings = self.journals.iter().map(of).collect::<Result<Vec<_>>>()?;
                 Document::Tunings(&tunings)

@@ -50,6 +50,7 @@ mod site;
 mod slurm_job;
 mod trace;
 mod tune;
+mod tuned;
 mod why;
 
 use anyhow::anyhow;

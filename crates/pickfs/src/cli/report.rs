@@ -1,6 +1,6 @@
 //! `pickfs report`: judge a journal and print it in a format.
 
-use super::{Exit, Outcome, Verb, journals, there, tune};
+use super::{Exit, Outcome, Verb, journals, there, tuned};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Folded, fold_file, open_file};
@@ -61,7 +61,7 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         if let [folder] = self.words.as_slice() {
-            if let Some(tuned) = tune::of_folder(Path::new(folder))? {
+            if let Some(tuned) = tuned::of_folder(Path::new(folder))? {
                 return self.of_tuning(&tuned);
             }
         }

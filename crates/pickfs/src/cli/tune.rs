@@ -3,24 +3,18 @@
 //! A tuning is up to four ordinary runs in one folder, each with a journal of its own. What the next one measures follows from the
 //! journals alone, so a tuning that was cut goes on where it was.
 
-mod answer;
-mod study;
-
 use super::purpose;
 use super::run::Shown;
+use super::tuned::{self, Study, tuned};
 use super::{Exit, Outcome, REFUSED, STOPPED, Verb, after, confirm, journals, plan_source, programs, report, there};
-use answer::tuned;
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use pickfs_host::executor;
 use pickfs_host::render::{self, Document};
 use pickfs_host::run::{self, Finish, Progress, StopChange, Trust, tell};
-use pickfs_host::wording::tuning::Tuned;
 use pickfs_stats::tuning::Next;
 use pickfs_system::units::parse_share;
 use std::path::{Path, PathBuf};
-use study::Study;
-pub(crate) use study::is_tuning as is_one;
 
 /// Of a tuning that was given none, where the machine's time is what it takes.
 const USUAL_BUDGET: &str = "30min";
@@ -89,14 +83,6 @@ impl Verb for Arguments {
     }
 }
 
-/// The answer of the tuning in a folder; `None` where there is no tuning.
-pub(crate) fn of_folder(folder: &Path) -> Result<Option<Tuned>> {
-    if !is_one(folder) {
-        return Ok(None);
-    }
-    Ok(Some(tuned(&Study::of_folder(folder)?, folder)?))
-}
-
 impl Arguments {
     fn begun(&self) -> Result<(Study, PathBuf)> {
         if let Some(flag) = ["rounds", "precision"].into_iter().find(|flag| self.flags.has(flag)) {
@@ -151,7 +137,7 @@ impl Arguments {
                     Next::Done(_) => return Ok(None),
                     Next::Measure { kind, configs, rounds } => {
                         let (journal, stop_change) =
-                            (study::journal(folder, kind), StopChange { rounds, ..StopChange::default() });
+                            (tuned::journal(folder, kind), StopChange { rounds, ..StopChange::default() });
                         (journal, Some(study.plan(kind, &configs, rounds)), stop_change)
                     }
                 },

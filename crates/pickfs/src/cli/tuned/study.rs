@@ -27,7 +27,7 @@ pub(crate) struct Study {
 
 impl Study {
     /// Of the options with these names, or of all that are the file system's own. What weakens durability or checksums takes part only if it may.
-    pub(super) fn new(mut base: Plan, names: &[String], weaken: bool, margin: f64) -> Result<Study, String> {
+    pub(crate) fn new(mut base: Plan, names: &[String], weaken: bool, margin: f64) -> Result<Study, String> {
         let Some(target) = base.targets.first().filter(|target| target.fs.is_some()) else {
             return Err(
                 "options are those of a file system that is made: give --fs, as root, in a guest or with --sim".into(),
@@ -110,7 +110,7 @@ impl Study {
     }
 
     /// The simulated disk, or what the file system is made on.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         let target = &self.base.targets[0];
         let backing = &target.backing;
         match target.machine.text("disk").filter(|_| self.base.executor == "sim") {
@@ -120,7 +120,7 @@ impl Study {
     }
 
     /// What a configuration sets.
-    pub(super) fn settings(&self, config: &Config) -> Vec<(&Tunable, &'static TunableValue)> {
+    pub(crate) fn settings(&self, config: &Config) -> Vec<(&Tunable, &'static TunableValue)> {
         let set = self.options.iter().zip(config).filter(|(_, level)| **level > 0);
         set.map(|(option, level)| (&option.tunable, option.values[level - 1])).collect()
     }
@@ -132,7 +132,7 @@ impl Study {
         Target { name: name(default, &settings), ..target }
     }
 
-    pub(super) fn plan(&self, kind: Kind, configs: &[Config], rounds: Option<u32>) -> Plan {
+    pub(crate) fn plan(&self, kind: Kind, configs: &[Config], rounds: Option<u32>) -> Plan {
         let copies = self.base.targets[1..].iter().cloned();
         let fs = self.base.targets[0].fs.as_deref().unwrap_or_default();
         Plan {
@@ -148,7 +148,7 @@ impl Study {
     }
 
     /// The journal of a stage that was cut.
-    pub(super) fn unfinished(&self, folder: &Path) -> Result<Option<PathBuf>> {
+    pub(crate) fn unfinished(&self, folder: &Path) -> Result<Option<PathBuf>> {
         for kind in Kind::ALL {
             let path = journal(folder, kind);
             if path.exists() && end(&fold_file(&path)?).is_none() {
@@ -158,7 +158,7 @@ impl Study {
         Ok(None)
     }
 
-    pub(super) fn next(&self, folder: &Path) -> Result<Next> {
+    pub(crate) fn next(&self, folder: &Path) -> Result<Next> {
         Ok(next(&self.space(), &self.stages(folder)?, self.margin()))
     }
 
@@ -202,12 +202,12 @@ pub(crate) fn is_tuning(folder: &Path) -> bool {
     journal(folder, Kind::Alone).is_file()
 }
 
-pub(super) fn journal(folder: &Path, kind: Kind) -> PathBuf {
+pub(crate) fn journal(folder: &Path, kind: Kind) -> PathBuf {
     folder.join(format!("{}-{}.jsonl", kind as u8 + 1, kind.name()))
 }
 
 /// Durability or checksums: what no tuning gives away unasked.
-pub(super) fn weakens(value: &TunableValue) -> bool {
+pub(crate) fn weakens(value: &TunableValue) -> bool {
     matches!(value.weakens, Some((Weakened::Durability | Weakened::Checksums, _)))
 }
 
@@ -224,12 +224,12 @@ fn name(default: &Target, settings: &[(&Tunable, &'static TunableValue)]) -> Str
 }
 
 /// As people say it: `commit=30`.
-pub(super) fn word(tunable: &Tunable, value: &TunableValue) -> String {
+pub(crate) fn word(tunable: &Tunable, value: &TunableValue) -> String {
     format!("{}={}", tunable.name, value.name)
 }
 
 /// What a stage is for.
-pub(super) fn about(kind: Kind) -> &'static str {
+pub(crate) fn about(kind: Kind) -> &'static str {
     match kind {
         Kind::Alone => "each value by itself",
         Kind::Crossed => "all in combinations",
