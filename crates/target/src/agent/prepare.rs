@@ -300,9 +300,14 @@ fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
     }
     let archive = memory.join(STAGED);
     let [memory, shown] = [memory, &archive].map(|path| path.display().to_string());
-    // By name: else they lie in the order in which they happened to be made, and in each guest as well.
-    let words = ["tar", "-c", "--sort=name", "-f", &shown, "-C", &memory, "--"].into_iter().map(String::from);
-    runner.output(&words.chain(names).collect())?;
+    // By name: else they lie in the order in which they happened to be made, and in each guest as well. Without root all
+    // files are this user's, whose number would reach the guest: there they are root's, as those that root stages are.
+    let mut words = vec!["tar", "-c", "--sort=name", "-f", &shown, "-C", &memory];
+    if !rustix::process::geteuid().is_root() {
+        words.extend(["--owner=root:0", "--group=root:0"]);
+    }
+    words.push("--");
+    runner.output(&words.into_iter().map(String::from).chain(names).collect())?;
     Ok(Some(archive))
 }
 

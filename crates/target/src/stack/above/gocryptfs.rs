@@ -10,6 +10,8 @@ pub(crate) const GOCRYPTFS: Above = Above {
         Need::Program { name: "gocryptfs", package: "gocryptfs" },
         // Its server gives its output to it, and keeps the pipes of the mount where it is missing.
         Need::Program { name: "logger", package: "bsdutils" },
+        // It is mounted by it, and its package does not depend on that.
+        Need::Program { name: "fusermount", package: "fuse3" },
         FUSE,
     ],
     versions: &[("gocryptfs", &["gocryptfs", "--version"])],

@@ -272,7 +272,7 @@ mod tests {
         let chosen = |name: &str| Chosen { name: name.into(), ..Chosen::default() };
         let target = Target { above: vec![chosen("bindfs"), chosen("gocryptfs")], ..Target::default() };
         let programs = needs(&target).filter_map(|need| need.package()).collect::<Vec<_>>();
-        assert_eq!(programs, ["bindfs", "gocryptfs", "bsdutils"]);
+        assert_eq!(programs, ["bindfs", "gocryptfs", "bsdutils", "fuse3"]);
         let unknown = Target { above: vec![chosen("nofs")], ..Target::default() };
         let error = AboveMount::all(&unknown, &Place::of_run("r")).err().unwrap();
         assert_eq!(error, "this agent knows no layer above `nofs`");
