@@ -7,10 +7,10 @@ use crate::analysis::Model;
 use crate::analysis::owners::Flame;
 use crate::wording::text::escaped;
 
-const WIDTH: f64 = 640.0;
-const ROW: f64 = 20.0;
+const WIDTH: f64 = 1000.0;
+const ROW: f64 = 24.0;
 /// A narrower box has no name in it.
-const NAMED: f64 = 24.0;
+const NAMED: f64 = 40.0;
 
 /// Of each target of a work that was explained.
 pub(crate) fn flames(model: &Model) -> Vec<Chart> {
@@ -24,13 +24,13 @@ fn flame(of: &Flame) -> Chart {
         let (x, width) = (from / whole * WIDTH, instructions as f64 / whole * WIDTH);
         let share = instructions as f64 / whole * 100.0;
         plot.put(format_args!(
-            "<g class=\"f h{hue}\" fill-opacity=\"0.3\"><title>{}: {share:.1} %</title>",
+            "<g class=\"box h{hue}\" fill-opacity=\"0.3\"><title>{}: {share:.1} %</title>",
             escaped(name)
         ));
         plot.rectangle((x, 4.0 + row * ROW), ((width - 0.5).max(0.2), ROW - 1.0), "");
         plot.put(format_args!("</g>"));
         if width > NAMED {
-            plot.text_cut((x + 3.0, 18.0 + row * ROW), &Font::new(11.0, "ink"), width - 6.0, name);
+            plot.text_cut((x + 3.0, 20.0 + row * ROW), &Font::new(11.0, "ink"), width - 14.0, name);
         }
     };
     draw(0.0, whole as u64, 2.0, 5, &of.target);
@@ -80,8 +80,8 @@ mod tests {
         let body = &chart.plot.body;
         assert_eq!(body.matches("<rect").count(), 1 + 2 + 4);
         assert!(body.contains("&lt;b&gt;: 25.0 %") && !body.contains("<b>"), "{body}");
-        // The second owner's functions begin where it does: at 75 % of 640.
-        assert_eq!(body.matches("<rect x=\"480.0\"").count(), 2, "{body}");
-        assert!(body.contains("width=\"383.5\""), "60 % of 640, less the gap: {body}");
+        // The second owner's functions begin where it does: at 75 % of 1000.
+        assert_eq!(body.matches("<rect x=\"750.0\"").count(), 2, "{body}");
+        assert!(body.contains("width=\"599.5\""), "60 % of 1000, less the gap: {body}");
     }
 }

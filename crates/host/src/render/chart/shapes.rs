@@ -47,6 +47,7 @@ pub(crate) const STYLE_ALONE: &str = concat!(
     ".d4 .l{stroke-dasharray:4 4}.d5 .l{stroke-dasharray:12 4}.d6 .l{stroke-dasharray:1 4}.d7 .l{stroke-dasharray:7 3 2 3 2 3}",
     ".s .solid{stroke-dasharray:none}.ink{fill:#16191d}.bold{font-weight:600}.care{fill:#b84500}.band{fill:#e9edf1}",
     ".f{color:#57606a;fill:currentColor;stroke:currentColor;stroke-width:2.2;stroke-linecap:round}.f use{stroke-width:1.8}",
+    ".box{fill:currentColor}.f-tie{color:#57606a}",
     ".f-less,.f-maybe-less{color:#0067a5}.f-more,.f-maybe-more{color:#b84500}.hollow,.paper{fill:#fff}",
 );
 

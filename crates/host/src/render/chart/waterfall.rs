@@ -44,7 +44,7 @@ fn waterfall(pair: &Pair) -> Chart {
         let y = TOP + ROW * f64::from(row);
         let (from, to) = (x.at(bar.from.min(bar.to)), x.at(bar.from.max(bar.to)));
         plot.text_cut((2.0, y + 15.0), &Font::new(11.0, ""), NAMES - 8.0, &bar.name);
-        plot.put(format_args!("<g class=\"f {}\">", bar.class));
+        plot.put(format_args!("<g class=\"box {}\">", bar.class));
         plot.rectangle((from, y + 5.0), ((to - from).max(0.5), ROW - 9.0), "");
         plot.put(format_args!("</g>"));
         plot.text((to + 6.0, y + 15.0), &Font::new(11.0, ""), &bar.share);

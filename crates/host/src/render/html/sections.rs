@@ -81,7 +81,7 @@ pub(crate) fn why(model: &Model) -> Markup {
                 (note(&first.about))
                 div.charts { @for chart in &charts { (figure(chart)) } }
                 @if let Some(first) = flames.first() { (note(&first.about)) }
-                div.charts { @for chart in &flames { (figure(chart)) } }
+                div.charts.whole { @for chart in &flames { (figure(chart)) } }
             }
         }
     }
