@@ -3,6 +3,7 @@
 
 use super::{Format, Options};
 use crate::analysis::{Champions, Model, Panel, Row, WorkReport};
+use crate::wording::advice::Advice;
 use crate::wording::between_runs::RunComparison;
 use crate::wording::champions::COLUMNS;
 use crate::wording::headings;
@@ -32,7 +33,10 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     for line in &model.explanations() {
         writeln!(out, "{}\n", escaped(line))?;
     }
-    to_use(model, out)?;
+    if let Some(advice) = model.advice() {
+        to_use(&advice, out)?;
+        writeln!(out)?;
+    }
     if !model.machine().is_empty() {
         writeln!(out, "{}\n", escaped(&model.machine()))?;
     }
@@ -66,19 +70,15 @@ fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()
     writeln!(out, "{}\n", escaped(EFFECTS_LEGEND))?;
     tuned.findings().iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
     let Some(advice) = &tuned.advice else { return Ok(()) };
-    writeln!(out, "\n{} {}:\n\n```sh", headings::TO_USE, escaped(&advice.target))?;
-    advice.steps.iter().try_for_each(|step| writeln!(out, "# {}\n{}", step.when, step.command))?;
-    writeln!(out, "```\n")?;
-    advice.notes.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))
+    writeln!(out)?;
+    to_use(advice, out)
 }
 
-fn to_use(model: &Model, out: &mut dyn Write) -> io::Result<()> {
-    let Some(advice) = model.advice() else { return Ok(()) };
+fn to_use(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} {}:\n\n```sh", headings::TO_USE, escaped(&advice.target))?;
     advice.steps.iter().try_for_each(|step| writeln!(out, "# {}\n{}", step.when, step.command))?;
     writeln!(out, "```\n")?;
-    advice.notes.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
-    writeln!(out)
+    advice.notes.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))
 }
 
 fn list(title: &str, lines: &[String], out: &mut dyn Write) -> io::Result<()> {

@@ -47,9 +47,6 @@ pub(super) fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write)
 }
 
 pub(super) fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let rows = |rows: Vec<Vec<String>>, heads: &[&str]| {
-        html! { @for row in &rows { (line(row, heads)) } }
-    };
     let best: Vec<Vec<String>> = best_cells(choices).into_iter().map(Vec::from).collect();
     let body = html! {
         h1 { "Which is best on which disk" }
@@ -67,7 +64,6 @@ pub(super) fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> i
 
 /// With the picture of the effects.
 pub(super) fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let rows = |rows: Vec<Vec<String>>, heads: &[&str]| html! { @for row in &rows { (line(row, heads)) } };
     let title = if let [tuned] = tunings { tuned.title() } else { "Which option matters where".to_string() };
     let several = (tunings.len() > 1).then(|| where_it_matters(tunings));
     let picture = format!("data:image/svg+xml;base64,{}", STANDARD.encode(effects::picture(tunings)));
@@ -96,13 +92,14 @@ pub(super) fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io
     out.write_all(page(&title, "", body).as_bytes())
 }
 
-fn line(cells: &[String], heads: &[&str]) -> Markup {
+/// Each begins with its name.
+fn rows(rows: Vec<Vec<String>>, heads: &[&str]) -> Markup {
     html! {
-        tr {
-            @for (at, cell) in cells.iter().enumerate() {
+        @for row in &rows { tr {
+            @for (at, cell) in row.iter().enumerate() {
                 @if at == 0 { th scope="row" { (text(cell)) } } @else { td data-head=(heads[at]) { (text(cell)) } }
             }
-        }
+        } }
     }
 }
 
