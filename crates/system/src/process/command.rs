@@ -3,7 +3,7 @@
 use super::RUN_MARK;
 use crate::need::find_program;
 use crate::visible::visible_line;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -85,11 +85,9 @@ pub fn output_up_to(argv: &Argv, most: u64) -> Result<Vec<u8>> {
     let read = child.stdout.take().map_or(Ok(0), |output| output.take(most + 1).read_to_end(&mut found));
     let ended = child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
     read.with_context(|| format!("cannot read what `{shown}` prints"))?;
-    match found.len() as u64 > most {
-        true => bail!("`{shown}` prints more than {most} bytes"),
-        false if !ended.success() => bail!("`{shown}` ended with {ended}"),
-        false => Ok(found),
-    }
+    ensure!(found.len() as u64 <= most, "`{shown}` prints more than {most} bytes");
+    ensure!(ended.success(), "`{shown}` ended with {ended}");
+    Ok(found)
 }
 
 /// Its stdout; an error has the program's last words.
