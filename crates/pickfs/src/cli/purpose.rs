@@ -86,14 +86,13 @@ pub(super) fn that_mention(word: &str) -> Vec<[String; 2]> {
     found.map(|one| [format!("pickfs for {}", one.name), one.about]).collect()
 }
 
-/// What each run of the atlas has but its work, its file systems and its disk.
+/// What each run of the atlas has but its work, its file systems, its disk, and the rounds of each simulation that flags ask for.
 const SHORT: &str = r#"
 seed = 1
 jobs = 1
 duplicate = false
 other_speeds = false
 machine = { kernel = "bookworm", saved = true }
-stop = { rounds = 3 }
 "#;
 const SHORT_SIZE: &str = "1GiB";
 
