@@ -53,9 +53,12 @@ starts = "warm"
 run = ["sh", "-c", 'i=0; while [ $i -lt 1000 ]; do i=$((i+1)); echo $i; done | while read x; do :; done']
 "#;
 
-/// What the tasks take is known: their work, shared by the processors.
+/// What the tasks take is known: their work, shared by the processors. More tasks than processors are not shared finer than by the
+/// kernel's tick: which of them end first depends on where the ticks fall, and so on how the program was compiled.
 #[track_caller]
 pub(crate) fn assert_spins_are_shared(folded: &Folded, target: &str, processors: u32, within: f64) {
+    // Debian's kernels have CONFIG_HZ=250.
+    const TICK_NS: f64 = 4e6;
     let is_spinning = |cell: &&FoldedCell| cell.target == target && folded.value(cell, "one", "time_ns").is_some();
     let cell = folded.cells.iter().find(is_spinning).expect("a cell that spun");
     assert_eq!(cell.outcome, Some(Outcome::Done), "{target}");
@@ -64,7 +67,8 @@ pub(crate) fn assert_spins_are_shared(folded: &Folded, target: &str, processors:
         let (time, cpu) = (value(phase, "returned_ns"), value(phase, "cpu_workload_ns"));
         let known = cpu / f64::from(tasks.min(processors));
         println!("{processors} processors, {tasks} tasks: {time} of {known}");
-        assert!((time / known - 1.0).abs() < within, "{target}, {tasks} tasks: {time}, not {known}");
+        let tick = if tasks > processors { TICK_NS } else { 0.0 };
+        assert!((time - known).abs() < within * known + tick, "{target}, {tasks} tasks: {time}, not {known}");
     }
     // Of the two, the longer one has most of the work.
     let (pipe, cpu) = (value("pipe", "returned_ns"), value("pipe", "cpu_workload_ns"));
