@@ -187,7 +187,9 @@ impl Screen<'_> {
         let differences = widest(rows.iter().map(|row| difference(row)).chain([versus.clone()])).min(16);
         let ranges = widest(rows.iter().map(|row| range(row)).chain(["95 % interval".to_string()]));
         let ratio = |row: &Row| row.against.as_ref().map_or(1.0, |found| found.estimate.ratio);
-        let word = |row: &Row| standing(row).word(ratio(row), work.terms());
+        let pick = self.model.pick_of(panel);
+        let most = (self.width / 4).max(15);
+        let word = |row: &Row| shortened(&standing(row).word(ratio(row), work.terms(), pick), most);
         let words = widest(rows.iter().map(|row| word(row)));
         let taken = 2 + 2 + figures + 2 + differences + 2 + ranges + 2 + words;
         let names = widest(rows.iter().map(name).chain([panel.name.clone()])).min(self.width / 3);
@@ -275,7 +277,7 @@ impl Screen<'_> {
             let look = match standing {
                 Standing::Better => Look::Good,
                 Standing::Worse => Look::Bad,
-                Standing::Open | Standing::LeftEarly | Standing::Unknown => Look::Faint,
+                Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown => Look::Faint,
                 _ => Look::Plain,
             };
             Some(self.look(look, &right(&shown, width(column))))

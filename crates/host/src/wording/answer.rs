@@ -18,6 +18,8 @@ pub(crate) enum Standing {
     Probably,
     Same,
     Open,
+    /// Open against the reference, but clearly more than the pick of its race.
+    WorseThanPick,
     /// It was eliminated before the comparison was settled.
     LeftEarly,
     /// Nothing to compare.
@@ -65,6 +67,7 @@ impl Standing {
             Some(Finding::Higher) => Standing::Worse,
             Some(Finding::Lower) => Standing::Better,
             Some(Finding::Unresolved) if race.left_early.contains(&target) => Standing::LeftEarly,
+            Some(Finding::Unresolved) if race.slower.contains(&target) => Standing::WorseThanPick,
             _ => Standing::of(found),
         }
     }
@@ -89,8 +92,8 @@ impl Standing {
         }
     }
 
-    /// The word at the end of a row of times.
-    pub(crate) fn word(self, ratio: f64, terms: &Terms) -> String {
+    /// The word at the end of a row of times; `pick` is the name of the pick of its race.
+    pub(crate) fn word(self, ratio: f64, terms: &Terms, pick: &str) -> String {
         let word = match (self, ratio > 1.0) {
             (Standing::Reference, _) => "reference",
             (Standing::Better, _) => terms.better,
@@ -99,6 +102,7 @@ impl Standing {
             (Standing::Probably, false) => return format!("probably {}", terms.better),
             (Standing::Same, _) => "same",
             (Standing::Open, _) => "too close",
+            (Standing::WorseThanPick, _) => return format!("{} than {pick}", terms.worse),
             (Standing::LeftEarly, _) => "left early",
             (Standing::Unknown, _) => "",
         };
@@ -110,7 +114,7 @@ impl Standing {
         match self {
             Standing::Probably => "~",
             Standing::Same => "=",
-            Standing::Open | Standing::LeftEarly | Standing::Unknown => "?",
+            Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown => "?",
             _ => "",
         }
     }

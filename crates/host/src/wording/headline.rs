@@ -346,14 +346,25 @@ fn more(race: &Race, history: &History) -> String {
     }
 }
 
-/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first.
+/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first. The tables compare with the
+/// reference: where that is not the pick, the sentence names what it compares with, "Slower than xfs: ...".
 fn slower(race: &Race, panel: &Panel, context: &Context) -> String {
-    group(&capital(context.work.terms().worse), &race.slower, race, panel, context)
+    let title = format!("{}{}", capital(context.work.terms().worse), beyond(race, " than", context));
+    group(&title, &race.slower, race, panel, context)
 }
 
 /// "Left early, not settled: btrfs (+17 %)."
 fn left_early(race: &Race, panel: &Panel, context: &Context) -> String {
-    group("Left early, not settled", &race.left_early, race, panel, context)
+    let title = format!("Left early, not settled{}", beyond(race, " against", context));
+    group(&title, &race.left_early, race, panel, context)
+}
+
+/// " than xfs"; empty where the pick is what the tables compare with.
+fn beyond(race: &Race, word: &str, context: &Context) -> String {
+    if context.work.reference == Some(race.pick) {
+        return String::new();
+    }
+    format!("{word} {}", context.targets[race.pick].name)
 }
 
 fn group(title: &str, targets: &[usize], race: &Race, panel: &Panel, context: &Context) -> String {

@@ -54,6 +54,11 @@ impl Model {
         self.overall.as_ref().map(|overall| &overall.work).or(self.works.first())
     }
 
+    /// Empty without a race.
+    pub(crate) fn pick_of(&self, panel: &Panel) -> &str {
+        panel.race.as_ref().map_or("", |race| &self.targets[race.pick].name)
+    }
+
     fn standing(&self, row: &Row, panel: &Panel, work: &WorkReport) -> StandingsRow {
         let name = &self.targets[row.target].name;
         let time = row.figure.as_ref().map_or(String::new(), |figure| panel.unit.show(figure.centre));
@@ -61,8 +66,8 @@ impl Model {
         let left = self.history.eliminated.iter().find(|(eliminated, ..)| eliminated == name);
         let word = match left {
             Some((_, round, _)) => format!("eliminated after {}", counted(*round as usize, "round")),
-            None if work.reference == Some(row.target) => Standing::Reference.word(1.0, work.terms()),
-            None => Standing::in_panel(panel, row.target, against).word(ratio(row), work.terms()),
+            None if work.reference == Some(row.target) => Standing::Reference.word(1.0, work.terms(), ""),
+            None => Standing::in_panel(panel, row.target, against).word(ratio(row), work.terms(), self.pick_of(panel)),
         };
         let difference = against.map_or(String::new(), |found| signed_percent(found.estimate.ratio));
         let range = against.map_or(String::new(), |found| interval(&found.estimate));

@@ -27,7 +27,11 @@ fn run_of_equals(count: usize, side: Side, stop: Stop, seed: u64) -> Model {
 /// The sentences that call a target slower, or one alone the fastest, which is the same of all others.
 fn slurs(model: &Model) -> Vec<String> {
     let said = model.headlines().into_iter().chain(model.works[0].sentences(model));
-    said.filter(|line| line.to_lowercase().contains("slower: ") || line.contains("fastest")).collect()
+    said.filter(|line| {
+        line.to_lowercase().split("slower than the best").any(|part| part.contains("slower"))
+            || line.contains("fastest")
+    })
+    .collect()
 }
 
 /// A number of targets, and how many runs of it are played in short and in long tests.

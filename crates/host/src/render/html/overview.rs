@@ -208,7 +208,7 @@ fn class(standing: Standing, better: Better, ratio: f64) -> &'static str {
         (Standing::Probably, true) => "good1",
         (Standing::Probably, false) => "bad1",
         (Standing::Same | Standing::Reference, _) => "same",
-        (Standing::Open | Standing::LeftEarly | Standing::Unknown, _) => "open",
+        (Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown, _) => "open",
     }
 }
 

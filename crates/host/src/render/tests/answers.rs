@@ -68,6 +68,7 @@ fn assert_one_answer(model: &Model) {
             let Some(race) = &panel.race else { continue };
             assert_groups(model, work, race, at == 0);
             assert_rows(panel, race, work);
+            assert_names_what_it_compares_with(model, work, panel, at == 0);
             let listed = |name: &str| listed(&json["times"][at][name]);
             let name = |at: &usize| model.targets[*at].name.clone();
             let best: Vec<String> = race.may_be_best().map(|at| name(&at)).collect();
@@ -138,6 +139,24 @@ fn assert_rows(panel: &Panel, race: &Race, work: &WorkReport) {
     let reference = reference.and_then(|row| row.against.as_ref());
     let upper = reference.and_then(|found| found.estimate.interval).map_or(0.0, |(_, high)| high - 1.0);
     assert!(upper <= race.bound() + 1e-9, "{upper} in the row of a bound of {}", race.bound());
+}
+
+/// What is slower than the pick is not left open by its row, and sentences that compare with another target than the tables do
+/// name it.
+fn assert_names_what_it_compares_with(model: &Model, work: &WorkReport, panel: &Panel, is_whole: bool) {
+    let Some(race) = &panel.race else { return };
+    let pick = &model.targets[race.pick].name;
+    for row in panel.rows.iter().filter(|row| race.slower.contains(&row.target)) {
+        let standing = Standing::in_panel(panel, row.target, row.against.as_ref());
+        let word = standing.word(1.1, work.terms(), model.pick_of(panel));
+        assert_ne!(word, "too close", "{} is slower than {pick}", model.targets[row.target].name);
+    }
+    let said = if is_whole { work.headline(model) } else { work.sentences(model).join(" ") };
+    let is_named = |group: &[usize], title: &str| group.is_empty() || said.to_lowercase().contains(title);
+    if work.reference != Some(race.pick) {
+        assert!(is_named(&race.slower, &format!("slower than {}: ", pick.to_lowercase())), "{said}");
+        assert!(is_named(&race.left_early, &format!("not settled against {}: ", pick.to_lowercase())), "{said}");
+    }
 }
 
 /// The best of a ranking are the pick and what may be as good, and each that is slower has a later place.
