@@ -29,8 +29,21 @@ fn found(text: &str) -> Vec<&'static str> {
     RULED_OUT.iter().copied().filter(|phrase| words.contains(&format!(" {phrase} "))).collect()
 }
 
+/// A negative percentage with the hyphen of a keyboard: people read "−7 %", with the sign that tables have.
+fn keyboard_minus(text: &str) -> Option<&str> {
+    let is_negative = |at: usize| {
+        let is_sign = text[..at].chars().next_back().is_none_or(|before| " (|\n".contains(before));
+        let rest = text[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        is_sign && rest.len() < text.len() - at - 1 && rest.starts_with(" %")
+    };
+    text.match_indices('-').find(|(at, _)| is_negative(*at)).map(|(at, _)| &text[at..])
+}
+
 /// Paragraph by paragraph, so that a phrase may go over the end of a line.
 fn check(place: &str, text: &str, wrong: &mut Vec<String>) {
+    if let Some(minus) = keyboard_minus(text) {
+        wrong.push(format!("{place}: a minus is \"−\": {}", minus.chars().take(20).collect::<String>()));
+    }
     for paragraph in text.split("\n\n") {
         for phrase in found(paragraph) {
             let line = paragraph.lines().find(|line| !found(line).is_empty()).unwrap_or(paragraph);
@@ -96,6 +109,8 @@ fn phrases_are_found_across_lines_and_outside_of_code() {
     assert_eq!(found("as Many as\n  so\nmany, it"), ["so many"]);
     assert_eq!(found("run as `nobody`, which foretold"), Vec::<&str>::new());
     assert_eq!(found("Nobody was told."), ["nobody", "told"]);
+    assert_eq!(keyboard_minus("it is 2-3 %, −4 % or -- "), None);
+    assert_eq!(keyboard_minus("predicted -3.9 %"), Some("-3.9 %"));
 }
 
 #[test]

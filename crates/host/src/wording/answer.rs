@@ -1,6 +1,6 @@
 //! The first screen's sentences: what was done, what to pick, why it is open, and what to do next.
 
-use super::text::counted;
+use super::text::{counted, signed_decimal};
 use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, Warning, WorkReport};
 use pickfs_core::journal::StopReason;
 use pickfs_stats::{Estimate, Finding};
@@ -134,12 +134,7 @@ pub(crate) fn signed_percent(ratio: f64) -> String {
 
 /// "+15", "−3", "0".
 pub(crate) fn signed(ratio: f64) -> String {
-    let share = (ratio - 1.0) * 100.0;
-    match format!("{:.0}", share.abs()).as_str() {
-        "0" => "0".to_string(),
-        digits if share < 0.0 => format!("−{digits}"),
-        digits => format!("+{digits}"),
-    }
+    signed_decimal((ratio - 1.0) * 100.0, 0)
 }
 
 /// "−10 to +10 %"; empty without an interval.

@@ -147,12 +147,8 @@ fn cells(row: &AcrossRow, machines: usize) -> Vec<String> {
 /// "+10 %" of the natural logarithm of a ratio.
 pub(crate) fn signed(log: f64) -> String {
     let share = log.exp_m1();
-    let shown = percent(share.abs());
-    match () {
-        () if shown == "0 %" => shown,
-        () if share < 0.0 => format!("−{shown}"),
-        () => format!("+{shown}"),
-    }
+    let shown = percent(share);
+    if share > 0.0 && shown != "0 %" { format!("+{shown}") } else { shown }
 }
 
 fn verdict(found: &AcrossMachines) -> String {

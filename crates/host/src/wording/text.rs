@@ -104,14 +104,28 @@ pub fn percent_up(share: f64) -> String {
 }
 
 fn percent_digits(share: f64, one_decimal: bool) -> String {
-    let text = if one_decimal { format!("{:.1}", share * 100.0) } else { format!("{:.0}", share * 100.0) };
+    let text = decimal(share * 100.0, usize::from(one_decimal));
     text.strip_suffix(".0").map(String::from).unwrap_or(text)
+}
+
+/// "12.3", "−3", "0": with the minus sign of print, which nought does not have.
+fn decimal(value: f64, decimals: usize) -> String {
+    let digits = format!("{:.decimals$}", value.abs());
+    let is_nought = digits.trim_matches(['0', '.']).is_empty();
+    if value < 0.0 && !is_nought { format!("−{digits}") } else { digits }
+}
+
+/// The same with the plus of a difference: "+12", "−3", "0".
+pub(crate) fn signed_decimal(value: f64, decimals: usize) -> String {
+    let digits = decimal(value, decimals);
+    let is_more = value > 0.0 && !digits.trim_matches(['0', '.']).is_empty();
+    if is_more { format!("+{digits}") } else { digits }
 }
 
 /// "8–16 %", "2.0–3.4 %": as many decimals on both sides.
 fn percent_range(from: f64, to: f64, one_decimal: bool) -> String {
     let decimals = usize::from(one_decimal);
-    let (low, high) = (format!("{:.decimals$}", from * 100.0), format!("{:.decimals$}", to * 100.0));
+    let (low, high) = (decimal(from * 100.0, decimals), decimal(to * 100.0, decimals));
     match (low.strip_suffix(".0"), high.strip_suffix(".0")) {
         (Some(low), Some(high)) => format!("{low}–{high} %"),
         _ => format!("{low}–{high} %"),

@@ -1,7 +1,7 @@
 //! The answer of a tuning: which options are worth it, which make no difference, and which matter on which disk for which work.
 
 use super::advice::Advice;
-use super::text::{counted, listed, percent, percent_up};
+use super::text::{counted, listed, percent, percent_up, signed_decimal};
 use pickfs_stats::{Estimate, Finding};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -156,15 +156,7 @@ impl Interval {
 fn change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let digits = if percent.abs() < 9.95 { 1 } else { 0 };
-    let size = format!("{:.digits$}", percent.abs());
-    let sign = if size.trim_matches(['0', '.']).is_empty() {
-        ""
-    } else if percent < 0.0 {
-        "−"
-    } else {
-        "+"
-    };
-    format!("{sign}{size}")
+    signed_decimal(percent, digits)
 }
 
 /// Heads of [`Row::cells`].

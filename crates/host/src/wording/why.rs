@@ -1,6 +1,6 @@
 //! Why two targets take different times, in a sentence and a table.
 
-use super::text::{listed, percent};
+use super::text::{listed, percent, signed_decimal};
 use crate::analysis::Model;
 use crate::analysis::owners::{Cause, Difference, FASTER, Outcome, Pair, Proof, Removal, State};
 use pickfs_system::units::show_duration;
@@ -104,8 +104,8 @@ pub fn removed(removal: &Removal) -> String {
     }
 }
 
-/// A line for each cause that was taken away, and for each that nothing takes away: "no time for metadata reads: predicted -9.1 %,
-/// simulated -8.7 %: confirmed".
+/// A line for each cause that was taken away, and for each that nothing takes away: "no time for metadata reads: predicted −9.1 %,
+/// simulated −8.7 %: confirmed".
 pub fn proofs(found: &Difference) -> Vec<String> {
     let line = |proof: &Proof| {
         let outcome = match proof.outcome {
@@ -168,7 +168,7 @@ fn cut(name: &str) -> String {
 }
 
 pub(crate) fn signed(share: f64) -> String {
-    format!("{:+.1} %", share * 100.0 + 0.0)
+    format!("{} %", signed_decimal(share * 100.0, 1))
 }
 
 #[cfg(test)]
@@ -218,8 +218,8 @@ mod tests {
             (
                 120.0,
                 &[(Busy, "VFS", 50.0, 0), (Busy, "checksums", 70.0, 0)],
-                "Why btrfs takes 20 % longer than ext4 (write): 70 % is processor time in checksums, -10 % is processor time in VFS, \
-                 -40 % waits for metadata reads (none, against 10), 0 % other.",
+                "Why btrfs takes 20 % longer than ext4 (write): 70 % is processor time in checksums, −10 % is processor time in VFS, \
+                 −40 % waits for metadata reads (none, against 10), 0 % other.",
             ),
             (
                 150.0,
@@ -268,7 +268,7 @@ mod tests {
                 "write share btrfs ext4",
                 "waiting for reads +95.0 % 950 µs 0.00 µs 3, 0 requests",
                 "VFS +1.0 % 1.00 ms 990 µs",
-                "1 smaller ones -0.1 % 0.00 µs 1.00 µs",
+                "1 smaller ones −0.1 % 0.00 µs 1.00 µs",
                 "not accounted for +4.1 % 50.0 µs 9.00 µs",
                 "all +100.0 % 2.00 ms 1.00 ms"
             ]
@@ -289,7 +289,7 @@ mod tests {
         };
         found.proofs = vec![proof("metadata reads", 0.3, 0.01, Outcome::Refuted)];
         let wanted = [
-            "no time for metadata reads: predicted -30.0 %, simulated -1.0 %: not confirmed, so it is not named",
+            "no time for metadata reads: predicted −30.0 %, simulated −1.0 %: not confirmed, so it is not named",
             "waiting for a timer: nothing takes it away, so it is not proved",
         ];
         assert_eq!(proofs(&found), wanted);
