@@ -232,6 +232,8 @@ fn each_purpose_has_a_first_answer() {
         lab.run(&["plan", "plan.toml"]).code(0);
         assert!(said.lines().all(|line| line.chars().count() <= 80 || !line.contains(' ')), "{word}: {said}");
     }
+    let plan = lab.run(&["for", "laptop", "--plan", "--short", "--sim", "nvme"]).code(0).out;
+    assert!(plan.contains("# `pickfs for laptop --sim nvme --short --plan` printed it.\n"), "{plan}");
     let said = lab.run(&["for", "mail", "--disk", "hdd"]).code(0).out;
     assert!(said.contains("Simulated hdd-7200, 2026-") && said.contains("Pick xfs: the fastest (95 %)"), "{said}");
     let said = lab.run(&["for", "postgresql", "--fs", "ext4,xfs", "--budget", "1h"]).code(0).out;

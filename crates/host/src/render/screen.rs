@@ -3,6 +3,7 @@
 
 use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
+use crate::wording::advice::pasted;
 use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
 use crate::wording::axis::Axis;
 use crate::wording::durability;
@@ -156,9 +157,7 @@ impl Screen<'_> {
         let mut end: Vec<String> = notes.flat_map(|note| lines(&note, self.width)).collect();
         if let Some(advice) = self.model.advice() {
             end.push(shortened(&format!("{} {}", headings::TO_USE, advice.target), self.width));
-            // Unbroken, to be pasted.
-            let steps = advice.steps.iter().filter(|step| step.is_first);
-            end.extend(steps.map(|step| format!("  {:<8} {}", step.when, step.command)));
+            end.extend(pasted(advice.steps.iter().filter(|step| step.is_first)));
         }
         if let Some(command) = self.model.next_step() {
             end.push(format!("Go on      {command}"));

@@ -2,7 +2,7 @@
 
 use super::{Format, Options};
 use crate::analysis::{Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
-use crate::wording::advice::Advice;
+use crate::wording::advice::{Advice, pasted};
 use crate::wording::between_runs::RunComparison;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
@@ -133,12 +133,9 @@ fn answer(tuned: &Tuned, width: usize) -> String {
 
 /// Lines to paste, and what goes with them.
 fn to_use(advice: &Advice, width: usize) -> String {
-    let mut out = format!("{} {}:\n", headings::TO_USE, advice.target);
-    for step in &advice.steps {
-        let _ = writeln!(out, "  {:10} {}", step.when, step.command);
-    }
-    advice.notes.iter().for_each(|note| out += &(wrapped("  ", note, width) + "\n"));
-    out.trim_end().to_string()
+    let heading = format!("{} {}", headings::TO_USE, advice.target);
+    let notes = advice.notes.iter().map(|note| wrapped("  ", note, width));
+    std::iter::once(heading).chain(pasted(&advice.steps)).chain(notes).collect::<Vec<_>>().join("\n")
 }
 
 struct Page<'a> {
@@ -150,10 +147,7 @@ struct Page<'a> {
 impl Page<'_> {
     fn advice(&mut self) -> io::Result<()> {
         let Some(advice) = self.model.advice() else { return Ok(()) };
-        writeln!(self.out, "\n{} {}", headings::TO_USE, advice.target)?;
-        // Unbroken, to be pasted.
-        advice.steps.iter().try_for_each(|step| writeln!(self.out, "  {:<10} {}", step.when, step.command))?;
-        advice.notes.iter().try_for_each(|line| self.wrapped("  ", line))
+        writeln!(self.out, "\n{}", to_use(&advice, self.width))
     }
 
     fn head(&mut self) -> io::Result<()> {

@@ -39,6 +39,13 @@ pub const IN_FILES: [&str; 3] = [FSTAB, UDEV, SYSCTL];
 const NEW: &str = "new disk";
 const EXISTING: &str = "existing";
 
+/// Unbroken, to be pasted, each with when.
+pub(crate) fn pasted<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Vec<String> {
+    let steps: Vec<&Step> = steps.into_iter().collect();
+    let widest = steps.iter().map(|step| step.when.len()).max().unwrap_or(0);
+    steps.iter().map(|step| format!("  {:<widest$} {}", step.when, step.command)).collect()
+}
+
 /// The lines for a target whose mkfs and mount got these words: those of its variant, then its own. `None` where nothing can be
 /// said: of a folder as it is, of an image, and where a word is unsafe to paste.
 pub fn of_target(target: &Target, mkfs: &[String], mount: &[String]) -> Option<Advice> {

@@ -10,6 +10,7 @@ use pickfs_host::wording::digest::Digest;
 use pickfs_host::wording::text::wrapped;
 use pickfs_system::need;
 use pickfs_system::units::{show_duration, show_share};
+use pickfs_system::visible::visible;
 use pickfs_target::{agent, workload};
 use pickfs_trace::shipped;
 use std::collections::BTreeSet;
@@ -73,7 +74,7 @@ impl Verb for Arguments {
         }
         let arguments = self.of(&purpose, &self.flags)?;
         if self.prints_plan {
-            print!("{}", header(&purpose) + &plan_source::from_flags(&arguments)?.1);
+            print!("{}", self.header(&purpose) + &plan_source::from_flags(&arguments)?.1);
             return Ok(0);
         }
         if self.now {
@@ -194,6 +195,13 @@ impl Arguments {
         commands
     }
 
+    /// Comments above a plan: the questions, and the command that printed it.
+    fn header(&self, purpose: &Purpose) -> String {
+        let questions: String = purpose.questions.iter().map(|question| format!("# {question}\n")).collect();
+        let typed = visible(&self.typed(purpose));
+        format!("# {}\n#\n{questions}#\n# `pickfs {typed} --plan` printed it.\n\n", purpose.about)
+    }
+
     /// The words of this command, as a shell takes them.
     fn typed(&self, purpose: &Purpose) -> String {
         // Easier to read than `--name=value`, where the value is no option.
@@ -235,11 +243,6 @@ fn commands(rows: &[[String; 2]]) -> String {
         }
     };
     rows.iter().map(line).collect()
-}
-
-fn header(purpose: &Purpose) -> String {
-    let questions: String = purpose.questions.iter().map(|question| format!("# {question}\n")).collect();
-    format!("# {}\n#\n{questions}#\n# `pickfs for {} --plan` printed it.\n\n", purpose.about, purpose.name)
 }
 
 /// "  NAME  WORDS", broken below itself.

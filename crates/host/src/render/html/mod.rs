@@ -81,7 +81,9 @@ fn page(model: &Model) -> Markup {
                 main #main {
                     (sections::verdict(model))
                     (sections::first_panel(&sheet))
-                    (sections::to_use(model))
+                    @if let Some(advice) = model.advice() {
+                        section #use aria-label=(headings::TO_USE) { (sections::to_use(&advice)) }
+                    }
                     (sections::controls(&sheet))
                     (overview::overview(&sheet))
                     (sections::why(model))

@@ -5,6 +5,7 @@ use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, flame, panels, shapes, waterfall, works};
+use crate::wording::advice::Advice;
 use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
 use crate::wording::text::capital;
@@ -56,18 +57,13 @@ fn is_above(work: &WorkReport, number: usize) -> bool {
 }
 
 /// Lines to paste; the script adds a button to each.
-pub(crate) fn to_use(model: &Model) -> Markup {
-    let advice = model.advice();
+pub(crate) fn to_use(advice: &Advice) -> Markup {
     html! {
-        @if let Some(advice) = advice {
-            section #use aria-labelledby="use-title" {
-                h2 #use-title { (headings::TO_USE) " " (text(&advice.target)) }
-                dl.paste { @for step in &advice.steps {
-                    div { dt { (capital(step.when)) } dd { code { (text(&step.command)) } } }
-                } }
-                (list(None, &advice.notes))
-            }
-        }
+        h2 { (headings::TO_USE) " " (text(&advice.target)) }
+        dl.paste { @for step in &advice.steps {
+            div { dt { (capital(step.when)) } dd { code { (text(&step.command)) } } }
+        } }
+        (list(None, &advice.notes))
     }
 }
 

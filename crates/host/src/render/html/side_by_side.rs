@@ -1,11 +1,11 @@
 //! Pages of several runs: what changed between two, and which target is best on which disk. No script and no request.
 
 use super::markup::{list, text};
+use super::sections::to_use;
 use super::site::{page, table};
 use crate::render::Options;
 use crate::render::chart::effects;
 use crate::wording::between_runs::{RunComparison, TimeChange};
-use crate::wording::headings;
 use crate::wording::ranking::{BEST_COLUMNS, BEST_LEGEND, COLUMNS, Choice, LEGEND, best_cells, cells, sentence};
 use crate::wording::text::percent;
 use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
@@ -81,9 +81,7 @@ pub(super) fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io
             (table("Effects", &EFFECTS, rows(tuned.effects.iter().map(|row| row.cells().to_vec()).collect(), &EFFECTS)))
             (list(None, &tuned.findings()))
             @if let Some(advice) = &tuned.advice {
-                h2 { (headings::TO_USE) " " (text(&advice.target)) }
-                @for step in &advice.steps { p { (step.when) ": " code { (step.command) } } }
-                (list(None, &advice.notes))
+                (to_use(advice))
             }
         }
         p.legend { (text(EFFECTS_LEGEND)) }
