@@ -47,6 +47,22 @@ struct Column<'a> {
     is_cost: bool,
 }
 
+/// A figure of that table.
+struct Difference {
+    number: String,
+    sign: &'static str,
+    look: Look,
+}
+
+/// The sign that all figures of a column have, which then stands at its heading; empty where they differ or there is one alone.
+fn common_sign(figures: &[Option<Difference>]) -> &'static str {
+    let mut signs = figures.iter().flatten().map(|found| found.sign);
+    match signs.next() {
+        Some(first) if figures.len() > 1 && signs.all(|sign| sign == first) => first,
+        _ => "",
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Look {
     Plain,
@@ -261,34 +277,58 @@ impl Screen<'_> {
             left.checked_sub(taken).map(|rest| left = rest).is_some()
         };
         let columns: Vec<&Column> = columns.iter().filter(fits).collect();
-        let heading = columns.iter().map(|column| right(&shortened(column.heading, 12), width(column) - 1) + " ");
-        let heading = format!("{}{}", fitted(&title, names + 2), heading.collect::<String>());
-        let cell = |column: &Column, target: usize| {
-            let found_row = column.panel.rows.iter().find(|row| row.target == target)?;
-            let found = found_row.against.as_ref()?;
+        let figures = |column: &Column| self.figures_of(column, &others);
+        let shown: Vec<(&Column, Vec<Option<Difference>>)> =
+            columns.into_iter().map(|column| (column, figures(column))).collect();
+        let signs: Vec<&str> = shown.iter().map(|(_, figures)| common_sign(figures)).collect();
+        let head = shown.iter().zip(&signs).map(|((column, _), sign)| {
+            let sign = if sign.is_empty() { " " } else { sign };
+            right(&shortened(column.heading, 12), width(column) - 1) + sign
+        });
+        let heading = format!("{}{}", fitted(&title, names + 2), head.collect::<String>());
+        let cell = |(at, (column, figures)): (usize, &(&Column, Vec<Option<Difference>>)), row: usize| {
+            let Some(Difference { number, sign, look }) = &figures[row] else { return right("– ", width(column)) };
+            let is_said = !signs[at].is_empty() || (self.options.color && *sign == "?");
+            let sign = if is_said || sign.is_empty() { " " } else { sign };
+            self.look(*look, &right(&format!("{number}{sign}"), width(column)))
+        };
+        let line = |(number, row): (usize, &&&Row)| {
+            let name = fitted(&self.model.targets[row.target].name, names);
+            let cells = shown.iter().enumerate().map(|column| cell(column, number));
+            format!("  {name}{}", cells.collect::<String>())
+        };
+        let used = |sign: &str| shown.iter().flat_map(|(_, figures)| figures).flatten().any(|found| found.sign == sign);
+        let legend = self.legend_of_signs(&used, signs.iter().any(|sign| !sign.is_empty()));
+        std::iter::once(heading).chain(others.iter().enumerate().map(line)).chain(legend).collect()
+    }
+
+    /// One for each row, none where there is nothing to compare.
+    fn figures_of(&self, column: &Column, rows: &[&&Row]) -> Vec<Option<Difference>> {
+        let of = |target: usize| {
+            let row = column.panel.rows.iter().find(|row| row.target == target)?;
+            let found = row.against.as_ref()?;
             let standing = Standing::in_panel(column.panel, target, Some(found));
-            let sign = match standing.sign() {
-                _ if found_row.unproven_cache => UNPROVEN_SIGN,
-                "" => " ",
-                sign => sign,
-            };
-            let shown = format!("{}{sign}", signed(found.estimate.ratio));
             let look = match standing {
                 Standing::Better => Look::Good,
                 Standing::Worse => Look::Bad,
                 Standing::Open | Standing::WorseThanPick | Standing::LeftEarly | Standing::Unknown => Look::Faint,
                 _ => Look::Plain,
             };
-            Some(self.look(look, &right(&shown, width(column))))
+            let sign = if row.unproven_cache { UNPROVEN_SIGN } else { standing.sign() };
+            Some(Difference { number: signed(found.estimate.ratio), sign, look })
         };
-        let line = |row: &&&Row| {
-            let cells =
-                columns.iter().map(|column| cell(column, row.target).unwrap_or_else(|| right("– ", width(column))));
-            let name = fitted(&self.model.targets[row.target].name, names);
-            format!("  {name}{}", cells.collect::<String>())
+        rows.iter().map(|row| of(row.target)).collect()
+    }
+
+    /// What the signs mean that the table has; in colour, what is open is grey.
+    fn legend_of_signs(&self, used: &dyn Fn(&str) -> bool, is_in_heading: bool) -> Option<String> {
+        let meaning = |(sign, meaning): (&str, &str)| match sign {
+            "?" if self.options.color => format!("grey{meaning}").replace('?', " or ?:"),
+            _ => meaning.to_string(),
         };
-        let legend = self.look(Look::Faint, &wrapped("  ", SIGNS, self.width));
-        std::iter::once(heading).chain(others.iter().map(line)).chain([legend]).collect()
+        let parts = SIGNS.into_iter().filter(|(sign, _)| used(sign)).map(meaning);
+        let parts: Vec<String> = parts.chain(is_in_heading.then(|| "at a heading: all below".to_string())).collect();
+        (!parts.is_empty()).then(|| self.look(Look::Faint, &wrapped("  ", &parts.join("   "), self.width)))
     }
 
     /// What another program measured, in its own units: a table for each work, as long as there is room.

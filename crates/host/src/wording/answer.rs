@@ -120,8 +120,9 @@ impl Standing {
     }
 }
 
-/// What [`Standing::sign`] means, once for a table.
-pub(crate) const SIGNS: &str = "no sign: clear difference   ~ probably   = same   ? no clear difference";
+/// What [`Standing::sign`] says of a difference, once for a table; the first is for figures without a sign.
+pub(crate) const SIGNS: [(&str, &str); 4] =
+    [("", "no sign: clear"), ("~", "~ probably"), ("=", "= same"), ("?", "? not clear")];
 
 /// For a read that may have come from memory.
 pub(crate) const UNPROVEN_SIGN: &str = "†";

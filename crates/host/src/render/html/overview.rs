@@ -86,7 +86,7 @@ pub(crate) fn overview(sheet: &Sheet) -> Markup {
         section #overview aria-label="Overview" {
             (tables::scroll("Overview of all targets", &table))
             p.note {
-                (text(&capital(SIGNS).replace("   ", " · "))) "."
+                "Differences: " (text(&SIGNS.map(|(_, meaning)| meaning).join(" · "))) "."
                 span.screen { " Point at a figure for its value and interval." }
             }
         }
