@@ -10,6 +10,7 @@
 mod active;
 mod guard;
 mod live;
+mod pace;
 mod parts;
 mod progress;
 mod rehearse;
@@ -22,6 +23,7 @@ mod turn;
 
 pub use active::Active;
 pub use guard::again as taken_up_again;
+pub use pace::Pace;
 pub use parts::{CellJobs, Part, begin_parts, can_be_parted, part, parts, resume_parts};
 #[cfg(test)]
 use progress::Silent;
@@ -220,6 +222,7 @@ fn run_session(session: Session, agreed: &[Erasure], progress: &mut dyn Progress
         }
         return Ok(Finish::Stopped);
     }
+    let (begun, is_new) = (Instant::now(), done.cells.is_empty());
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, done);
     progress.begin(&run, journal.path(), planned, ended);
@@ -243,6 +246,9 @@ fn run_session(session: Session, agreed: &[Erasure], progress: &mut dyn Progress
         active.done();
     }
     let finish = finish?;
+    if is_new {
+        pace::keep(&run.plan, supervisor.folded(), begun.elapsed());
+    }
     undone?;
     Ok(finish)
 }

@@ -1,8 +1,9 @@
-//! About how long a plan takes, by what its workloads say of themselves: what a budget is made of, and what is said before
-//! a run.
+//! About how long a plan takes: by earlier runs of this machine, or else by what its workloads say of themselves, which a budget is
+//! made of in any case.
 
 use pickfs_core::plan::{Plan, Stop, Work, seconds_of_ageing};
 use pickfs_host::executor;
+use pickfs_host::run::Pace;
 use pickfs_stats::FIRST_LOOK;
 use pickfs_system::units::show_duration;
 use pickfs_target::workload;
@@ -14,6 +15,14 @@ const SHORTEST_CELL: u64 = 2;
 /// Rounds that it has time for: with fewer a bound says little.
 const ROUNDS: u64 = 8;
 
+/// Where an expected time is from.
+enum Expected {
+    Unknown,
+    /// What the workloads say, in seconds of a round.
+    Described(f64),
+    Measured(Pace),
+}
+
 /// The budget of a run that was given none.
 pub(crate) fn minutes_of_budget(plan: &Plan) -> u64 {
     (seconds_of_round(plan).0 * ROUNDS).max(LEAST_BUDGET).div_ceil(60)
@@ -21,34 +30,59 @@ pub(crate) fn minutes_of_budget(plan: &Plan) -> u64 {
 
 /// "a round takes about 12.0 min on a fast disk; no new round after 96.0 min".
 pub(crate) fn in_words(plan: &Plan) -> String {
-    words(plan, seconds_of_round(plan))
+    words(plan, &expected(plan, Pace::known(plan)))
 }
 
-fn words(plan: &Plan, of_round: (u64, bool)) -> String {
+fn expected(plan: &Plan, here: Option<Pace>) -> Expected {
+    match (here, seconds_of_round(plan)) {
+        (Some(pace), _) => Expected::Measured(pace),
+        (None, (seconds, true)) => Expected::Described(seconds as f64),
+        (None, _) => Expected::Unknown,
+    }
+}
+
+fn words(plan: &Plan, expected: &Expected) -> String {
     let Stop { rounds, budget_ns, .. } = plan.stop;
-    let budget = match budget_ns {
-        Some(ns) => format!("no new round after {}", show_duration(ns as f64)),
-        None => "no budget".into(),
+    let (round, around, by) = match expected {
+        Expected::Unknown => (None, 0.0, ""),
+        Expected::Described(seconds) => (Some(*seconds), 0.0, "on a fast disk"),
+        Expected::Measured(pace) => (Some(pace.round), pace.around, "as measured here before"),
     };
-    let shown = |seconds: u64| format!("about {} on a fast disk", show_duration(seconds as f64 * 1e9));
-    let round = match (of_round, rounds) {
-        ((_, false), _) => "not known before the first round".into(),
-        ((seconds, true), Some(1)) => shown(seconds),
-        ((seconds, true), Some(rounds)) => format!("{}, for {rounds} rounds", shown(seconds * u64::from(rounds))),
-        ((seconds, true), None) => format!("a round takes {}", shown(seconds)),
+    let shown = |seconds: f64| format!("about {} {by}", show_duration(seconds * 1e9));
+    let shown_round = match (round, rounds) {
+        (None, _) => "not known before the first round".into(),
+        (Some(round), Some(1)) => shown(around + round),
+        (Some(round), Some(rounds)) => {
+            format!("{}, for {rounds} rounds", shown(around + round * f64::from(rounds)))
+        }
+        (Some(round), None) => format!("a round takes {}", shown(round)),
     };
-    let rounds = match (rounds, budget_ns) {
+    let looks = match (rounds, budget_ns) {
         (None, None) => format!(", and there are {FIRST_LOOK} to {}", plan.stop.most_rounds()),
         _ => String::new(),
     };
-    format!("{round}{rounds}; {budget}")
+    format!("{shown_round}{looks}; {}", last(plan, expected))
+}
+
+/// When the last round begins, and about when it ends.
+fn last(plan: &Plan, expected: &Expected) -> String {
+    let Some(budget_ns) = plan.stop.budget_ns else { return "no budget".into() };
+    let (budget, most) = (budget_ns as f64, f64::from(plan.stop.most_rounds()));
+    let ends = match expected {
+        Expected::Measured(Pace { round, around }) => {
+            let latest = around + (budget / 1e9 + round).min(most * round);
+            format!(", so it takes about {} at most", show_duration(latest * 1e9))
+        }
+        _ => String::new(),
+    };
+    format!("no new round after {}{ends}", show_duration(budget))
 }
 
 /// The same, where it says anything.
 pub(crate) fn before_run(plan: &Plan) -> Option<String> {
-    let of_round = seconds_of_round(plan);
-    let says = plan.stop.budget_ns.is_some() || of_round.1;
-    says.then(|| format!("time: {}", words(plan, of_round)))
+    let expected = expected(plan, Pace::known(plan));
+    let says = plan.stop.budget_ns.is_some() || !matches!(expected, Expected::Unknown);
+    says.then(|| format!("time: {}", words(plan, &expected)))
 }
 
 /// About, and whether all of it is known.
@@ -111,6 +145,29 @@ mod tests {
         assert_eq!(silent, ["command", "fio", "ledger", "recipe", "trace", "transactions"]);
     }
 
+    fn said(plan: &Plan, here: Option<Pace>) -> String {
+        words(plan, &expected(plan, here))
+    }
+
+    #[test]
+    fn what_ran_here_before_is_better_known() {
+        let work = "[[work]]\nworkload = 'command'\ncommand = ['true']\n[stop]\n";
+        for (stop, words) in [
+            ("rounds = 10", "about 2.2 min as measured here before, for 10 rounds; no budget"),
+            (
+                "budget = '3min'",
+                "a round takes about 12.0 s as measured here before; no new round after 3.0 min, so it takes about 3.4 min at most",
+            ),
+            (
+                "budget = '1h'",
+                "a round takes about 12.0 s as measured here before; no new round after 60.0 min, so it takes about 8.2 min at most",
+            ),
+        ] {
+            let here = Pace { round: 12.0, around: 10.0 };
+            assert_eq!(said(&plan(&format!("{work}{stop}")), Some(here)), words);
+        }
+    }
+
     #[test]
     fn time_is_said_before_the_run() {
         let work = "[[work]]\nworkload = 'pgbench'\n[stop]\n";
@@ -120,9 +177,9 @@ mod tests {
             ("rounds = 10", "about 2.0 h on a fast disk, for 10 rounds; no budget"),
             ("rounds = 1", "about 12.0 min on a fast disk; no budget"),
         ] {
-            assert_eq!(in_words(&plan(&format!("{work}{stop}"))), words);
+            assert_eq!(said(&plan(&format!("{work}{stop}")), None), words);
         }
         let unknown = "[[work]]\nworkload = 'command'\ncommand = ['true']\n[stop]\nbudget = '1h'";
-        assert_eq!(in_words(&plan(unknown)), "not known before the first round; no new round after 60.0 min");
+        assert_eq!(said(&plan(unknown), None), "not known before the first round; no new round after 60.0 min");
     }
 }
