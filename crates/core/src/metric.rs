@@ -5,6 +5,7 @@
 
 use pickfs_system::units::Unit;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 /// What of the whole system's CPU was not of other programs: a report takes the difference.
 pub const CPU_NET_NS: &str = "cpu_net_ns";
@@ -14,7 +15,8 @@ pub const MEAN_RUN_NS: &str = "mean_run_ns";
 pub const CPU_FOREIGN_NS: &str = "foreign_cpu_ns";
 
 /// Which way a metric is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Better {
     Less,
     More,
@@ -37,7 +39,8 @@ pub enum Combine {
 }
 
 /// The table of a report that shows a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Shown {
     Times,
     Throughput,
@@ -57,9 +60,11 @@ pub enum Shown {
 }
 
 /// The smallest relative difference that matters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Margin {
     /// Shown, not compared.
+    #[default]
     None,
     /// What the plan says.
     OfPlan,
@@ -68,155 +73,43 @@ pub enum Margin {
 }
 
 /// One metric, or all whose names begin or end alike.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Metric {
     /// Name in the journal; one `*` stands for any text.
     pub name: &'static str,
     pub shown: Shown,
     /// Heading of its column; empty where the name in the journal is shown.
+    #[serde(default)]
     pub heading: &'static str,
+    #[serde(default)]
     pub combine: Combine,
+    #[serde(default)]
     pub margin: Margin,
     /// Short name for limits in plans; empty for none.
+    #[serde(default)]
     pub alias: &'static str,
     /// Column in the table of trade-offs; of several metrics with the same one the first that has values counts.
+    #[serde(default)]
     pub criterion: &'static str,
     /// None: the end of the name says it.
     better: Option<Better>,
+    #[serde(default)]
     noun: &'static str,
 }
 
-/// Space is nearly the same in every round.
-const SPACE: Margin = Margin::Share(0.02);
-const COST: Margin = Margin::Share(0.05);
-/// Of the 99th percentile: rare operations scatter more than sums.
-const TAIL: Margin = Margin::Share(0.10);
-
-const fn row(name: &'static str, shown: Shown, heading: &'static str) -> Metric {
-    let (combine, margin, better) = (Combine::Sum, Margin::None, None);
-    Metric { name, shown, heading, combine, margin, alias: "", criterion: "", better, noun: "" }
-}
-
-/// Every metric that means more than its name says. The first row that fits a name counts.
-pub const METRICS: &[Metric] = &[
-    row("time_ns", Shown::Times, "time").margin(Margin::OfPlan).noun("time").alias("time").criterion("time"),
-    row("loss_max_ns", Shown::Latency, "longest").combine(Combine::Largest).noun("loss").alias("loss"),
-    row("work_bytes_per_second", Shown::Throughput, "").better(Better::More),
-    row("removed_files_per_second", Shown::Throughput, "").better(Better::More),
-    row("removed_files", Shown::Details, "").neither(),
-    row("latency_p99_ns", Shown::Latency, "")
-        .combine(Combine::Largest)
-        .margin(TAIL)
-        .alias("p99")
-        .criterion("tail (p99)"),
-    row("space_grown_bytes", Shown::Space, "space filled")
-        .combine(Combine::First)
-        .margin(SPACE)
-        .noun("space")
-        .alias("space")
-        .criterion("space"),
-    row("space_allocated_bytes", Shown::Space, "space allocated")
-        .combine(Combine::First)
-        .margin(SPACE)
-        .noun("space")
-        .criterion("space"),
-    row("space_apparent_bytes", Shown::Space, "apparent size").combine(Combine::First).neither(),
-    row("layout_adjacent_share", Shown::Layout, "layout score").combine(Combine::First),
-    row("layout_fragments_mean", Shown::Layout, "fragments a file").combine(Combine::First),
-    row("layout_fragments_p99", Shown::Layout, "fragments, 99 % have at most").combine(Combine::First),
-    row(CPU_NET_NS, Shown::Cpu, "CPU").margin(COST).noun("CPU time").alias("cpu").criterion("CPU"),
-    row("cpu_workload_ns", Shown::Cpu, "CPU, workload alone").margin(COST).noun("CPU time"),
-    row(CPU_GROSS_NS, Shown::Cpu, "CPU, with other programs").neither(),
-    row(CPU_FOREIGN_NS, Shown::Cpu, "CPU, other programs").neither(),
-    row("device_write_bytes", Shown::Device, "written").margin(COST).noun("written to the device").criterion("written"),
-    row("device_read_bytes", Shown::Device, "read").margin(COST).noun("read from the device"),
-    row("peak_write_bytes_per_second", Shown::Device, "peak write").combine(Combine::Largest).neither(),
-    row("peak_read_bytes_per_second", Shown::Device, "peak read").combine(Combine::Largest).neither(),
-    row("device_flushes", Shown::Device, "flushes"),
-    row("flash_write_bytes", Shown::Device, "programmed in flash").neither(),
-    row("flash_copied_bytes", Shown::Device, "copied in flash"),
-    row("flash_collected_blocks", Shown::Details, "blocks that flash collected").neither(),
-    row("flash_valid_bytes", Shown::Details, "data in flash").combine(Combine::Largest).neither(),
-    // Only in journals of earlier versions, which took it before and after a phase.
-    row("cpu_speed_per_second", Shown::Details, "speed of the processor").neither(),
-    row("returned_ns", Shown::Durability, "command returned"),
-    row("durable_ns", Shown::Durability, "durable"),
-    row("sync_write_bytes", Shown::Durability, "written in between"),
-    row("sync_busy_ns", Shown::Durability, "device busy in between"),
-    row("after_ns", Shown::Durability, "device busy after"),
-    row("after_write_bytes", Shown::Durability, "written after"),
-    row("slab_bytes", Shown::Details, "kernel memory grown").combine(Combine::Largest).noun("kernel memory"),
-    row("space_free_bytes", Shown::Details, "").better(Better::More),
-    row("filled_bytes", Shown::Details, "").better(Better::More),
-    row("free_when_full_bytes", Shown::Details, "").neither(),
-    row("freed_bytes", Shown::Details, "").better(Better::More),
-    row("duplicate_bytes", Shown::Details, "").neither(),
-    row("image_before_bytes", Shown::Details, "").neither(),
-    row("inner_read_bytes", Shown::Details, "").neither(),
-    row("inner_write_bytes", Shown::Details, "").neither(),
-    row("fragments_before_count", Shown::Details, "").neither(),
-    row("fragments_after_count", Shown::Details, ""),
-    row("space_entries", Shown::Details, "").neither(),
-    row("space_files", Shown::Details, "").neither(),
-    row("space_total_bytes", Shown::Details, "").neither(),
-    row("done_*", Shown::Workload, "").neither(),
-    row("generator_*", Shown::Workload, "").neither(),
-    row("run_deviation_ns", Shown::Workload, "").neither(),
-    row("ran_*", Shown::Workload, "").neither(),
-    row("steady_cut*", Shown::Workload, "").neither(),
-    row("work_*", Shown::Details, "").neither(),
-    row("foreign_*", Shown::Details, "").neither(),
-    row("peak_*", Shown::Details, "").neither(),
-    row("after_*", Shown::Details, ""),
-    row("below_*", Shown::Details, ""),
-    row("cpu_*", Shown::Details, ""),
-    row("device_*", Shown::Details, ""),
-    row("layout_*", Shown::Details, ""),
-    row("pressure_*", Shown::Details, ""),
-    row("space_*", Shown::Details, "").noun("space"),
-    // Of btrfs data alone, of ZFS with metadata: not compared.
-    row("snapshots_exclusive_bytes", Shown::Space, "in snapshots alone").combine(Combine::Largest).neither(),
-    row("swap_*", Shown::Details, ""),
-    row("zram_*", Shown::Details, ""),
-    row("sync_*", Shown::Details, ""),
-    row("workload_*", Shown::Details, ""),
-    row("compression_*", Shown::Compression, ""),
-    row("*_p50_ns", Shown::Latency, "p50"),
-    row("*_p99_ns", Shown::Latency, "p99").margin(TAIL),
-    row("*_p999_ns", Shown::Latency, "p99.9"),
-    // The longest depends on single accidents, and so is shown and not compared.
-    row("*_max_ns", Shown::Latency, "longest"),
-];
+/// Every metric that means more than its name says, from `metric.toml`. The first row that fits a name counts.
+pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    #[serde(bound(deserialize = "'de: 'static"))]
+    struct File {
+        metric: Vec<Metric>,
+    }
+    let file: File = toml::from_str(include_str!("metric.toml")).expect("a test reads them");
+    file.metric
+});
 
 impl Metric {
-    const fn margin(self, margin: Margin) -> Metric {
-        Metric { margin, ..self }
-    }
-
-    const fn combine(self, combine: Combine) -> Metric {
-        Metric { combine, ..self }
-    }
-
-    const fn better(self, better: Better) -> Metric {
-        Metric { better: Some(better), ..self }
-    }
-
-    const fn neither(self) -> Metric {
-        self.better(Better::Neither)
-    }
-
-    const fn noun(self, noun: &'static str) -> Metric {
-        Metric { noun, ..self }
-    }
-
-    const fn alias(self, alias: &'static str) -> Metric {
-        Metric { alias, ..self }
-    }
-
-    const fn criterion(self, criterion: &'static str) -> Metric {
-        Metric { criterion, ..self }
-    }
-
     fn fits(&self, name: &str) -> bool {
         match self.name.split_once('*') {
             None => self.name == name,

@@ -181,7 +181,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
 #[test]
 fn lines_of_a_report_give_what_was_measured() {
     let mut pasted = 0;
-    for driver in fs::ALL {
+    for driver in fs::ALL.iter() {
         let is_made = driver.making.image.is_none() && !driver.making.mounts && !driver.volatile;
         if let (true, Some(why)) = (is_made, unable(&[driver.name])) {
             println!("{} is not made here: {why}", driver.name);

@@ -1,10 +1,12 @@
 //! What must be there before a thing can run, and what to do when it is not. Plug-ins list their needs as data; the
 //! agent, `pickfs list` and `pickfs doctor` ask the machine.
 
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// One thing that must be there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Need {
     Root,
     /// A program on the path (or in the sbin folders), and the Debian package that brings it.

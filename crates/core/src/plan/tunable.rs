@@ -172,7 +172,9 @@ impl Tunables {
 }
 
 /// A list that lasts as long as the program.
-fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(list: D) -> Result<&'static [T], D::Error> {
+pub(super) fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
+    list: D,
+) -> Result<&'static [T], D::Error> {
     Ok(Vec::deserialize(list)?.leak())
 }
 

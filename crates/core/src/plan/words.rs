@@ -6,13 +6,18 @@
 
 use super::Target;
 use super::complaint::quoted;
+use super::tunable::leaked;
+use serde::Deserialize;
 
 /// What a driver says of the words of its mkfs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 pub struct MkfsOptions {
     /// The word after one of them is a folder that is read.
+    #[serde(deserialize_with = "leaked")]
     pub folders: &'static [&'static str],
     /// Options that run programs.
+    #[serde(deserialize_with = "leaked")]
     pub programs: &'static [&'static str],
 }
 

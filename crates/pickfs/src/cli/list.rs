@@ -4,9 +4,10 @@ use super::{Exit, Outcome, Verb, options};
 use clap::ValueEnum;
 use pickfs_core::metric::{METRICS, Metric};
 use pickfs_core::plan::{Setting, Settings, meant};
+use pickfs_host::executor::{self, Executor};
+use pickfs_host::import;
 use pickfs_host::render::{self, Kind};
 use pickfs_host::wording::marks;
-use pickfs_host::{executor, import};
 use pickfs_system::need::{self, Need};
 use pickfs_system::units::show_bytes;
 use pickfs_target::stack::fs::feature::FEATURES;
@@ -55,19 +56,24 @@ impl Listing {
         self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
     }
 
+    /// Names of these are long.
+    fn is_wide(self) -> bool {
+        use Listing::{Disks, Features, Formats, Metrics, Traces};
+        matches!(self, Disks | Features | Formats | Metrics | Traces)
+    }
+
     fn has_no(self, name: &str) -> anyhow::Error {
         let (word, entries) = (self.word(), entries(self));
-        let known = entries.iter().filter_map(|one| Some((one["name"].as_str()?, one["about"].as_str()?)));
-        let near = meant(name, known).map(|near| format!("did you mean `pickfs list {word} {near}`? "));
-        let (name, near) = (name.escape_debug(), near.unwrap_or_default());
+        let near = meant(name, entries.iter().map(|entry| (entry.name.as_str(), entry.about.as_str())));
+        let near = near.map(|near| format!("did you mean `pickfs list {word} {near}`? ")).unwrap_or_default();
+        let name = name.escape_debug();
         Exit::usage(format!("`pickfs list {word}` has no `{name}`; {near}without a name it shows all"))
     }
 }
 
 /// Names of all that can be listed.
 pub(crate) fn names() -> Vec<String> {
-    let all = Listing::value_variants().iter().flat_map(|what| entries(*what));
-    all.filter_map(|one| one["name"].as_str().map(String::from)).collect()
+    Listing::value_variants().iter().flat_map(|what| entries(*what)).map(|entry| entry.name).collect()
 }
 
 impl Verb for Arguments {
@@ -79,194 +85,178 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        let named = |name: &str| self.name.as_deref().is_none_or(|only| only == name);
+        let whats = Listing::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what));
+        let is_meant = |entry: &Entry| self.name.as_deref().is_none_or(|only| only == entry.name);
+        let meant = |what: &Listing| entries(*what).into_iter().filter(is_meant).collect::<Vec<_>>();
         if self.json {
-            let whats = Listing::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what));
             let all: Vec<Value> =
-                whats.flat_map(|what| entries(*what)).filter(|one| one["name"].as_str().is_some_and(named)).collect();
+                whats.flat_map(|what| meant(what).into_iter().map(|entry| entry.json(*what))).collect();
             println!("{}", serde_json::to_string_pretty(&all)?);
             return Ok(0);
         }
-        for what in Listing::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what)) {
+        for what in whats {
             if self.what.is_none() {
                 println!("{}:", what.word());
             }
-            if list(*what, &named) == 0 {
+            let entries = meant(what);
+            if entries.is_empty() {
                 return Err(what.has_no(self.name.as_deref().unwrap_or_default()));
             }
+            entries.iter().for_each(|entry| entry.print(*what));
         }
         Ok(0)
     }
 }
 
-/// Each entry for programs: what it is, its settings, and what this machine lacks for it.
-fn entries(what: Listing) -> Vec<Value> {
-    let kind = what.word();
-    let setting = |of: &Setting| json!({ "name": of.name, "about": of.about, "default": of.default });
-    let entry = |name: &str, about: &str, settings: &[Setting], needs: &[Need]| {
-        let missing: Vec<String> = need::missing(needs).iter().map(ToString::to_string).collect();
-        let settings: Vec<Value> = settings.iter().map(setting).collect();
-        json!({ "kind": kind, "name": name, "about": about, "settings": settings, "missing": missing })
-    };
-    let plain = |name: &str, about: &str| entry(name, about, &[], &[]);
-    let filesystem = |fs: &fs::Filesystem| {
-        let mut found = entry(fs.name, fs.about, &[], &fs.needs());
-        found["variants"] = fs.variants.iter().map(|variant| variant.name).collect();
-        found["features"] = fs.features.usual.iter().copied().collect();
-        found["features_by_option"] = fs.features.more.iter().copied().collect();
-        found["keeps_no"] = fs.features.keeps_no.iter().copied().collect();
-        found["about_variants"] = fs.variants.iter().map(|one| (one.name.to_string(), json!(one.about))).collect();
-        found["largest_file_bytes"] = fs.limits.file.into();
-        found["largest_volume_bytes"] = fs.limits.volume.into();
-        found["minimum_size_bytes"] = fs.limits.least.into();
-        found
-    };
-    let workload = |one: &'static dyn workload::Workload| {
-        let mut found = entry(one.name(), one.about(), one.settings(), &one.needs(&Settings::default()));
-        let phases = one.phases(&Settings::default());
-        found["phases"] = phases.iter().map(|phase| json!({ "name": phase.name, "about": phase.about })).collect();
-        found
-    };
+/// Anything that has a name.
+#[derive(Default)]
+struct Entry {
+    name: String,
+    about: String,
+    settings: &'static [Setting],
+    needs: Vec<Need>,
+    /// What else there is to say: for people, a line each, and for programs.
+    lines: Vec<String>,
+    more: Vec<(&'static str, Value)>,
+}
+
+impl Entry {
+    fn of(name: &str, about: &str) -> Entry {
+        Entry { name: name.into(), about: about.into(), ..Entry::default() }
+    }
+
+    fn plug_in(name: &str, about: &str, settings: &'static [Setting], needs: &[Need]) -> Entry {
+        Entry { settings, needs: needs.to_vec(), ..Entry::of(name, about) }
+    }
+
+    fn json(self, what: Listing) -> Value {
+        let missing: Vec<String> = need::missing(&self.needs).iter().map(ToString::to_string).collect();
+        let setting = |of: &Setting| json!({ "name": of.name, "about": of.about, "default": of.default });
+        let settings: Vec<Value> = self.settings.iter().map(setting).collect();
+        let mut value = json!({ "kind": what.word(), "name": self.name, "about": self.about, "settings": settings,
+            "missing": missing });
+        self.more.into_iter().for_each(|(key, more)| value[key] = more);
+        value
+    }
+
+    fn print(&self, what: Listing) {
+        let width = if what.is_wide() { 20 } else { 12 };
+        println!("  {:<width$} {}", self.name, self.about);
+        self.lines.iter().for_each(|line| println!("      {line}"));
+        for setting in self.settings {
+            let default = setting.default.map(|text| format!(" (default {text})")).unwrap_or_default();
+            println!("      {} = ...  {}{default}", setting.name, setting.about);
+        }
+        need::missing(&self.needs).iter().for_each(|missing| println!("      missing here: {missing}"));
+    }
+}
+
+fn entries(what: Listing) -> Vec<Entry> {
     match what {
         Listing::Fs => fs::ALL.iter().map(|one| filesystem(one)).collect(),
-        Listing::Options => options::owners().iter().map(|one| one.json(plain(one.name, one.about))).collect(),
-        Listing::Features => FEATURES.iter().map(|one| plain(one.name, one.about)).collect(),
+        Listing::Options => options::owners().iter().map(of_options).collect(),
+        Listing::Features => FEATURES.iter().map(|one| Entry::of(one.name, one.about)).collect(),
         Listing::Backings => {
-            backing::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect()
+            backing::ALL.iter().map(|one| Entry::plug_in(one.name, one.about, one.settings, one.needs)).collect()
         }
-        Listing::Layers => layer::ALL.iter().map(|one| entry(one.name, one.about, one.settings, one.needs)).collect(),
-        Listing::Above => above::ALL.iter().map(|one| entry(one.name, one.about, &[], one.needs)).collect(),
-        Listing::Workloads => workload::for_users().map(workload).collect(),
-        Listing::Profiles => builtin::ALL.iter().map(|one| plain(one.name, &one.profile().about)).collect(),
-        Listing::Probes => probe::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
+        Listing::Layers => {
+            layer::ALL.iter().map(|one| Entry::plug_in(one.name, one.about, one.settings, one.needs)).collect()
+        }
+        Listing::Above => above::ALL.iter().map(|one| layer_above(one)).collect(),
+        Listing::Workloads => workload::for_users().map(of_workload).collect(),
+        Listing::Profiles => builtin::ALL.iter().map(profile).collect(),
+        Listing::Probes => probe::ALL.iter().map(|one| Entry::of(one.name(), one.about())).collect(),
         Listing::Executors => {
-            executor::ALL.iter().map(|one| entry(one.name(), one.about(), one.settings(), &one.needs())).collect()
+            let entry = |one: &&dyn Executor| Entry::plug_in(one.name(), one.about(), one.settings(), &one.needs());
+            executor::ALL.iter().map(entry).collect()
         }
-        Listing::Disks => pickfs_disks::ALL.iter().map(|one| plain(one.name, &one.disk().described())).collect(),
-        Listing::Formats => render::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
-        Listing::Imports => import::ALL.iter().map(|one| plain(one.name(), one.about())).collect(),
-        Listing::Traces => shipped::ALL.iter().map(|one| plain(one.name, one.about)).collect(),
-        Listing::Metrics => headed().map(|one| plain(one.name, &column(one))).collect(),
-        Listing::Marks => marks::explained().map(|(sign, meaning)| plain(sign, &meaning)).collect(),
+        Listing::Disks => pickfs_disks::ALL.iter().map(|one| Entry::of(one.name, &one.disk().described())).collect(),
+        Listing::Formats => render::ALL.iter().map(format).collect(),
+        Listing::Imports => import::ALL.iter().map(|one| Entry::of(one.name(), one.about())).collect(),
+        Listing::Traces => shipped::ALL.iter().map(|one| Entry::of(one.name, one.about)).collect(),
+        Listing::Metrics => METRICS.iter().filter(|metric| !metric.heading.is_empty()).map(metric).collect(),
+        Listing::Marks => marks::explained().map(|(sign, meaning)| Entry::of(sign, &meaning)).collect(),
     }
 }
 
 /// The command that shows an entry, and what that is about, of each entry that has the word; in lower case.
 pub(crate) fn that_mention(word: &str) -> Vec<[String; 2]> {
-    let texts = |entry: &Value| {
-        let parts = ["name", "about", "variants", "about_variants", "features"].map(|part| entry[part].to_string());
-        parts.concat().to_lowercase()
-    };
-    let row = |what: Listing, entry: &Value| {
-        let text = |part: &str| entry[part].as_str().unwrap_or_default().to_string();
-        [format!("pickfs list {} {}", what.word(), text("name")), text("about")]
+    let has_word = |entry: &Entry| {
+        let more = entry.more.iter().filter(|(key, _)| ["variants", "about_variants", "features"].contains(key));
+        let more = more.map(|(_, value)| value.to_string()).collect::<String>();
+        [entry.name.as_str(), &entry.about, &more].concat().to_lowercase().contains(word)
     };
     let of = |what: &Listing| {
-        let found = entries(*what).into_iter().filter(|entry| texts(entry).contains(word));
-        found.map(|entry| row(*what, &entry)).collect::<Vec<_>>()
+        let (kind, entries) = (what.word(), entries(*what).into_iter().filter(has_word));
+        entries.map(|entry| [format!("pickfs list {kind} {}", entry.name), entry.about]).collect::<Vec<_>>()
     };
     Listing::value_variants().iter().flat_map(of).collect()
 }
 
-/// How many of them have a wanted name.
-fn list(what: Listing, named: &dyn Fn(&str) -> bool) -> usize {
-    fn each<T>(all: impl Iterator<Item = T>, named: impl Fn(&T) -> bool, show: impl Fn(T)) -> usize {
-        all.filter(named).map(show).count()
-    }
-    match what {
-        Listing::Fs => each(fs::ALL.iter(), |fs| named(fs.name), |fs| filesystem(fs)),
-        Listing::Options => each(options::owners().iter(), |one| named(one.name), |one| print!("{one}")),
-        Listing::Features => each(FEATURES.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
-        Listing::Backings => {
-            each(backing::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
-        }
-        Listing::Layers => {
-            each(layer::ALL.iter(), |one| named(one.name), |one| plugin(one.name, one.about, one.settings, one.needs))
-        }
-        Listing::Above => each(above::ALL.iter(), |one| named(one.name), |one| layer_above(one)),
-        Listing::Workloads => each(workload::for_users(), |one| named(one.name()), one_workload),
-        Listing::Profiles => each(builtin::ALL.iter(), |one| named(one.name), profile),
-        Listing::Probes => each(probe::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
-        Listing::Executors => each(
-            executor::ALL.iter(),
-            |one| named(one.name()),
-            |one| plugin(one.name(), one.about(), one.settings(), &one.needs()),
-        ),
-        Listing::Disks => {
-            each(pickfs_disks::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, &one.disk().described()))
-        }
-        Listing::Formats => each(render::ALL.iter(), |one| named(one.name), format),
-        Listing::Imports => each(import::ALL.iter(), |one| named(one.name()), |one| row(one.name(), one.about())),
-        Listing::Traces => each(shipped::ALL.iter(), |one| named(one.name), |one| wide_row(one.name, one.about)),
-        Listing::Metrics => each(headed(), |one| named(one.name), |one| wide_row(one.name, &column(one))),
-        Listing::Marks => each(marks::explained(), |(sign, _)| named(sign), |(sign, meaning)| row(sign, &meaning)),
-    }
+fn of_options(owner: &options::Owner) -> Entry {
+    Entry { lines: owner.lines(), more: vec![("options", owner.json())], ..Entry::of(owner.name, owner.about) }
 }
 
-/// Those that a report shows in a column of their own.
-fn headed() -> impl Iterator<Item = &'static Metric> {
-    METRICS.iter().filter(|metric| !metric.heading.is_empty())
-}
-
-fn column(metric: &Metric) -> String {
+fn metric(metric: &Metric) -> Entry {
     let limit =
         if metric.alias.is_empty() { String::new() } else { format!("; in limits of a plan: {}", metric.alias) };
-    format!("{}{limit}", metric.heading)
+    Entry::of(metric.name, &format!("{}{limit}", metric.heading))
 }
 
-fn plugin(name: &str, about: &str, of_it: &[Setting], needs: &[Need]) {
-    row(name, about);
-    settings(of_it);
-    wanting(needs);
+fn layer_above(layer: &above::Above) -> Entry {
+    let lines = layer.weakens.iter().map(ToString::to_string).collect();
+    Entry { lines, ..Entry::plug_in(layer.name, layer.about, &[], layer.needs) }
 }
 
-fn layer_above(layer: &above::Above) {
-    row(layer.name, layer.about);
-    for promise in layer.weakens {
-        println!("      {promise}");
+fn filesystem(fs: &fs::Filesystem) -> Entry {
+    let (features, limits) = (&fs.features, &fs.limits);
+    let named = |head: &str, names: &[&str], between: &str| {
+        (!names.is_empty()).then(|| format!("{head} {}", names.join(between)))
+    };
+    let sizes = [("largest file", limits.file), ("largest volume", limits.volume)];
+    let sizes = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));
+    let sizes = sizes.collect::<Vec<_>>().join(", ");
+    let more = [
+        named("has", features.usual, ", "),
+        named("by option or version:", features.more, ", "),
+        named("keeps no", features.keeps_no, ", no "),
+        (!sizes.is_empty()).then(|| format!("{sizes} (documented)")),
+    ];
+    let variants = fs.variants.iter().map(|variant| format!("{:<10} {}", variant.name, variant.about));
+    Entry {
+        lines: variants.chain(more.into_iter().flatten()).collect(),
+        more: vec![
+            ("variants", fs.variants.iter().map(|variant| variant.name).collect()),
+            ("features", json!(features.usual)),
+            ("features_by_option", json!(features.more)),
+            ("keeps_no", json!(features.keeps_no)),
+            ("about_variants", fs.variants.iter().map(|one| (one.name.to_string(), json!(one.about))).collect()),
+            ("largest_file_bytes", limits.file.into()),
+            ("largest_volume_bytes", limits.volume.into()),
+            ("minimum_size_bytes", limits.least.into()),
+        ],
+        ..Entry::plug_in(fs.name, fs.about, &[], &fs.needs())
     }
-    wanting(layer.needs);
 }
 
-fn filesystem(fs: &fs::Filesystem) {
-    row(fs.name, fs.about);
-    for variant in fs.variants {
-        println!("      {:<10} {}", variant.name, variant.about);
+fn of_workload(workload: &'static dyn workload::Workload) -> Entry {
+    let usual = Settings::default();
+    let (phases, needs) = (workload.phases(&usual), workload.needs(&usual));
+    let for_programs = phases.iter().map(|phase| json!({ "name": phase.name, "about": phase.about }));
+    Entry {
+        lines: phases.iter().map(|phase| format!("phase {:<10} {}", phase.name, phase.about)).collect(),
+        more: vec![("phases", for_programs.collect())],
+        ..Entry::plug_in(workload.name(), workload.about(), workload.settings(), &needs)
     }
-    if !fs.features.usual.is_empty() {
-        println!("      has {}", fs.features.usual.join(", "));
-    }
-    if !fs.features.more.is_empty() {
-        println!("      by option or version: {}", fs.features.more.join(", "));
-    }
-    if !fs.features.keeps_no.is_empty() {
-        println!("      keeps no {}", fs.features.keeps_no.join(", no "));
-    }
-    let sizes = [("largest file", fs.limits.file), ("largest volume", fs.limits.volume)];
-    let known = sizes.iter().filter_map(|(what, bytes)| Some(format!("{what} {}", show_bytes((*bytes)? as f64))));
-    let known: Vec<String> = known.collect();
-    if !known.is_empty() {
-        println!("      {} (documented)", known.join(", "));
-    }
-    wanting(&fs.needs());
 }
 
-fn one_workload(workload: &dyn workload::Workload) {
-    row(workload.name(), workload.about());
-    for phase in workload.phases(&Settings::default()) {
-        println!("      phase {:<10} {}", phase.name, phase.about);
-    }
-    settings(workload.settings());
-    wanting(&workload.needs(&Settings::default()));
-}
-
-fn profile(builtin: &Builtin) {
+fn profile(builtin: &Builtin) -> Entry {
     let profile = builtin.profile();
-    row(builtin.name, &profile.about);
-    println!("      {} files, {}", profile.files(), show_bytes(profile.bytes() as f64));
+    let line = format!("{} files, {}", profile.files(), show_bytes(profile.bytes() as f64));
+    Entry { lines: vec![line], ..Entry::of(builtin.name, &profile.about) }
 }
 
-fn format(format: &render::Format) {
+fn format(format: &render::Format) -> Entry {
     let others = [
         (Kind::Comparison, "compare"),
         (Kind::Ranking, "choices"),
@@ -274,32 +264,9 @@ fn format(format: &render::Format) {
         (Kind::Tunings, "report FOLDER"),
     ];
     let verbs: Vec<&str> = others.iter().filter(|(kind, _)| format.shows(*kind)).map(|(_, verb)| *verb).collect();
-    let also =
-        if verbs.is_empty() { String::new() } else { format!(" (also of `pickfs {}`)", verbs.join("`, `pickfs ")) };
-    wide_row(format.name, &format!("{}{also}", format.about));
+    let also = (!verbs.is_empty()).then(|| format!("also of `pickfs {}`", verbs.join("`, `pickfs ")));
+    Entry { lines: also.into_iter().collect(), ..Entry::of(format.name, format.about) }
 }
-
-fn row(name: &str, about: &str) {
-    println!("  {name:<12} {about}");
-}
-
-fn wide_row(name: &str, about: &str) {
-    println!("  {name:<20} {about}");
-}
-
-fn settings(list: &[Setting]) {
-    for setting in list {
-        let default = setting.default.map(|text| format!(" (default {text})")).unwrap_or_default();
-        println!("      {} = ...  {}{default}", setting.name, setting.about);
-    }
-}
-
-fn wanting(needs: &[Need]) {
-    for missing in need::missing(needs) {
-        println!("      missing here: {missing}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,7 +325,7 @@ mod tests {
         );
         for what in Listing::value_variants() {
             let _ = writeln!(page, "\n## {}\n\n| | |\n|---|---|", heading(*what));
-            entries(*what).iter().for_each(|entry| rows("&emsp;", entry, &mut page));
+            entries(*what).into_iter().for_each(|entry| rows("&emsp;", &entry.json(*what), &mut page));
         }
         for (heading, text) in [
             ("Exit codes", include_str!("help/exit-codes.txt")),

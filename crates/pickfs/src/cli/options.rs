@@ -3,7 +3,6 @@
 use pickfs_core::plan::{Tunable, TunableDefault, TunableKind, TunableValue};
 use pickfs_target::stack::{MACHINE, fs, layer};
 use serde_json::{Value, json};
-use std::fmt::{Display, Formatter};
 
 /// A file system, a layer, the queue of a device or the kernel.
 pub(super) struct Owner {
@@ -27,10 +26,12 @@ fn owner(name: &'static str, about: &'static str, rows: impl IntoIterator<Item =
 }
 
 impl Owner {
-    /// With what every entry of a list has.
-    pub(super) fn json(&self, mut entry: Value) -> Value {
-        entry["options"] = self.tunables.iter().map(|tunable| option(tunable)).collect();
-        entry
+    pub(super) fn json(&self) -> Value {
+        self.tunables.iter().map(|tunable| option(tunable)).collect()
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.tunables.iter().flat_map(|tunable| lines(tunable)).collect()
     }
 }
 
@@ -74,22 +75,14 @@ fn costs(tunable: &Tunable) -> Vec<String> {
     tunable.values.iter().filter_map(cost).collect()
 }
 
-impl Display for Owner {
-    fn fmt(&self, out: &mut Formatter) -> std::fmt::Result {
-        writeln!(out, "  {:<12} {}", self.name, self.about)?;
-        for tunable in &self.tunables {
-            let values: Vec<&str> = tunable.values.iter().map(|value| value.name).collect();
-            writeln!(out, "      {} ({}): {}", tunable.name, tunable.kind.word(), tunable.about)?;
-            writeln!(out, "          {}; default {}", values.join(", "), default(tunable))?;
-            for cost in costs(tunable) {
-                writeln!(out, "          costs with {cost}")?;
-            }
-            let existing = tunable.change.words();
-            let since = if tunable.since.is_empty() { String::new() } else { format!("; {}", tunable.since) };
-            writeln!(out, "          existing: {existing}{since} [{}]", tunable.source)?;
-        }
-        Ok(())
-    }
+fn lines(tunable: &Tunable) -> Vec<String> {
+    let values: Vec<&str> = tunable.values.iter().map(|value| value.name).collect();
+    let head = format!("{} ({}): {}", tunable.name, tunable.kind.word(), tunable.about);
+    let values = format!("    {}; default {}", values.join(", "), default(tunable));
+    let costs = costs(tunable).into_iter().map(|cost| format!("    costs with {cost}"));
+    let since = if tunable.since.is_empty() { String::new() } else { format!("; {}", tunable.since) };
+    let existing = format!("    existing: {}{since} [{}]", tunable.change.words(), tunable.source);
+    [head, values].into_iter().chain(costs).chain([existing]).collect()
 }
 
 #[cfg(test)]
@@ -156,16 +149,16 @@ mod tests {
         let names: Vec<&str> = owners.iter().map(|owner| owner.name).collect();
         assert_eq!(names, ["bcachefs", "btrfs", "ext4", "f2fs", "xfs", "zfs", "queue", "sysctl", "luks"]);
         for owner in &owners {
-            let entry = owner.json(json!({}));
-            for option in entry["options"].as_array().unwrap() {
+            let options = owner.json();
+            for option in options.as_array().unwrap() {
                 let is_said = |key: &str| option[key].as_str().is_some_and(|text| !text.is_empty());
                 assert!(["name", "set", "about", "existing", "source"].iter().all(|key| is_said(key)), "{option}");
                 assert!(is_said("default") != is_said("default_depends"), "{option}");
             }
         }
-        let shown = owners.iter().find(|owner| owner.name == "ext4").unwrap().to_string();
+        let shown = owners.iter().find(|owner| owner.name == "ext4").unwrap().lines().join("\n");
         assert!(
-            shown.contains("inode_size (mkfs): bytes of an inode\n          128, 256, 512, 1024; default 256\n"),
+            shown.contains("inode_size (mkfs): bytes of an inode\n    128, 256, 512, 1024; default 256\n"),
             "{shown}"
         );
         assert!(shown.contains("costs with off: durability (after a crash it must be checked"), "{shown}");

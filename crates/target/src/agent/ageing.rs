@@ -83,7 +83,7 @@ fn make_ready(stack: &BuiltStack, runner: &StepRunner, link: &mut Link, facts: &
     caches::make_cold(stack, runner, link, Dropped::All)?;
     let block = rustix::fs::statvfs(&stack.root)?.f_frsize;
     let free_space = stack.driver.and_then(|driver| driver.free_space);
-    let extents = free_space.and_then(|tool| (tool.extents)(&runner.listing(&tool.program(&stack.spec())), block));
+    let extents = free_space.and_then(|tool| tool.extents(&runner.listing(&tool.program(&stack.spec())), block));
     if extents.is_some() {
         caches::make_cold(stack, runner, link, Dropped::All)?;
     }

@@ -98,7 +98,7 @@ impl BuiltStack {
 
     /// Takes it from there.
     pub fn unmount(&self) -> Vec<Argv> {
-        let last = self.driver.map(|driver| (driver.mounting.unmount)(&self.spec()));
+        let last = self.driver.map(|driver| driver.mounting.unmount(&self.spec()));
         self.above.iter().rev().map(AboveMount::unmount).chain(last).collect()
     }
 
@@ -114,7 +114,7 @@ impl BuiltStack {
         let below = passes_not.map(|mount| mount.below());
         std::iter::once(self.root.as_path()).chain(below).try_for_each(sync)?;
         match self.driver.and_then(|driver| driver.commit) {
-            Some(commit) => engine.output(&(commit.words)(&self.spec())).map(drop),
+            Some(commit) => engine.output(&commit.words(&self.spec())).map(drop),
             None => Ok(()),
         }
     }
@@ -132,7 +132,7 @@ impl BuiltStack {
         let Some(commit) = self.driver.and_then(|driver| driver.commit) else { return Ok(Duration::ZERO) };
         let one = || {
             let begun = Instant::now();
-            engine.output(&(commit.idle)(&self.spec())).map(|_| begun.elapsed())
+            engine.output(&commit.idle(&self.spec())).map(|_| begun.elapsed())
         };
         (0..COMMIT_STARTS).try_fold(Duration::MAX, |least, _| Ok(least.min(one()?)))
     }

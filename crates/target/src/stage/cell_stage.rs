@@ -13,8 +13,8 @@ use super::settle::Stillness;
 use super::timed::Timed;
 use crate::probe::layout::Found;
 use crate::probe::{compression, space};
+use crate::stack::fs::FsSpec;
 use crate::stack::fs::feature::MODES;
-use crate::stack::fs::{FsSpec, IsFree};
 use crate::stack::{Argv, Place, argv};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result, ensure};
@@ -55,8 +55,8 @@ pub(crate) struct SnapshotPrograms {
     pub take_one_more: Argv,
     pub roll_back: Vec<Argv>,
     delete: Vec<Argv>,
-    /// As [`crate::stack::fs::Snapshots::freed`].
-    freed: Option<(Argv, IsFree)>,
+    /// As [`crate::stack::fs::Snapshots::freed`]: a program, and what it prints then.
+    freed: Option<(Argv, &'static str)>,
     exclusive: Option<Argv>,
     mount_point: PathBuf,
 }
@@ -68,8 +68,8 @@ impl SnapshotPrograms {
     /// Until what they held is free; an error where that takes longer.
     pub(crate) fn delete_all(&self, p: &mut Timed, at_most: Duration) -> Result<()> {
         self.delete.iter().try_for_each(|words| p.command(words))?;
-        let Some((words, is_free)) = &self.freed else { return Ok(()) };
-        let free = p.until(at_most, SnapshotPrograms::PAUSE, || Ok(is_free(&run_program(words)?)))?;
+        let Some((words, prints)) = &self.freed else { return Ok(()) };
+        let free = p.until(at_most, SnapshotPrograms::PAUSE, || Ok(run_program(words)?.trim() == *prints))?;
         ensure!(free, "what the snapshots held was not free after {} s", at_most.as_secs());
         Ok(())
     }
@@ -187,25 +187,25 @@ impl Stage<'_, '_> {
     /// Programs for `count` snapshots of the file system under test; `None` where it takes none.
     pub(crate) fn snapshots(&self, count: u64) -> Option<SnapshotPrograms> {
         let (programs, spec) = (self.stack.driver?.snapshots?, self.stack.spec());
-        let each = |words: fn(&FsSpec, u64) -> Argv| (0..count).map(|number| words(&spec, number)).collect::<Vec<_>>();
-        let freed = programs.freed.map(|freed| ((freed.program)(&spec), freed.is_free));
+        let each = |words: &[&str]| (0..count).map(|number| programs.of(words, &spec, number)).collect::<Vec<_>>();
+        let freed = programs.freed.map(|freed| (freed.program(&spec), freed.prints));
         let below = self.stack.root.strip_prefix(&self.stack.mount_point).unwrap_or(Path::new(""));
         let driver = self.stack.driver?;
         let mounted = if programs.mounts_to_roll_back {
-            vec![(driver.mounting.unmount)(&spec), driver.mount(&spec)]
+            vec![driver.mounting.unmount(&spec), driver.mount(&spec)]
         } else {
             Vec::new()
         };
         Some(SnapshotPrograms {
             take: each(programs.take),
-            send: (programs.send)(&spec, 0),
-            receive: (programs.receive)(&spec),
-            received: (programs.received)(&spec).join(below),
-            take_one_more: (programs.take)(&spec, count),
-            roll_back: [(programs.roll_back)(&spec, count), mounted].concat(),
+            send: programs.of(programs.send, &spec, 0),
+            receive: programs.of(programs.receive, &spec, 0),
+            received: programs.received(&spec).join(below),
+            take_one_more: programs.of(programs.take, &spec, count),
+            roll_back: [programs.roll_back(&spec, count), mounted].concat(),
             delete: each(programs.delete),
             freed,
-            exclusive: programs.exclusive.map(|words| words(&spec)),
+            exclusive: programs.exclusive(&spec),
             mount_point: self.stack.mount_point.clone(),
         })
     }
@@ -215,7 +215,7 @@ impl Stage<'_, '_> {
     pub(crate) fn image(&self, folder: &Path) -> Option<Vec<Argv>> {
         let (driver, spec) = (self.stack.driver?, self.stack.spec());
         let pack = (driver.making.image?)(&spec, &folder.display().to_string());
-        Some(vec![(driver.mounting.unmount)(&spec), pack, argv(["sync", &spec.device()]), driver.mount(&spec)])
+        Some(vec![driver.mounting.unmount(&spec), pack, argv(["sync", &spec.device()]), driver.mount(&spec)])
     }
 
     /// What the tools report of a file system that the work itself has made.

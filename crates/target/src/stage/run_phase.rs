@@ -356,22 +356,22 @@ fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::fs::{Commit, Filesystem};
-    use crate::stack::{Place, argv};
+    use crate::stack::fs::{self, Commit, Filesystem};
+    use crate::stack::Place;
     use crate::stage::caches::Dropped;
     use crate::stage::{Account, BuiltStack, Script};
     use crate::steps::StepRunner;
     use pickfs_core::plan::{Chosen, Target};
     use pickfs_core::protocol::Link;
     use pickfs_system::process::Deadline;
+    use std::sync::LazyLock;
 
     const START: Duration = Duration::from_millis(500);
     /// Its program needs all of its time to start.
-    const SLOW_TO_START: Filesystem = {
-        let mut filesystem = Filesystem::DEFAULT;
-        filesystem.commit = Some(Commit { words: |_| argv(["sleep", "0.5"]), idle: |_| argv(["sleep", "0.5"]) });
-        filesystem
-    };
+    static SLOW_TO_START: LazyLock<Filesystem> = LazyLock::new(|| {
+        let commit = Some(Commit::of(&["sleep", "0.5"]));
+        Filesystem { commit, ..*fs::find("udf").expect("a driver") }
+    });
 
     /// Plays on a stage with this stack.
     fn on_stage<T>(stack: &BuiltStack, play: impl FnOnce(&mut Stage) -> T) -> T {
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn starting_the_program_that_makes_data_durable_is_no_time_of_the_file_system() {
         let folder = tempfile::tempdir().unwrap();
-        let (driver, root) = (Some(&SLOW_TO_START), folder.path().into());
+        let (driver, root) = (Some(&*SLOW_TO_START), folder.path().into());
         let stack = BuiltStack { driver, root, ..BuiltStack::default() };
         let clocked = on_stage(&stack, |stage| stage.aside("nothing", |_| Ok(()))).unwrap();
         assert!(clocked.durable_ns < START.as_nanos() as u64, "{clocked:?}");

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn file_systems_can_do_without_what_the_table_of_owners_knows() {
-        for driver in fs::ALL {
+        for driver in fs::ALL.iter() {
             for without in driver.without {
                 assert!(is_owner(without.what), "{}: {}", driver.name, without.what);
                 assert!(!(without.mkfs.is_empty() && without.mount.is_empty()), "{}: {}", driver.name, without.what);

@@ -5,6 +5,8 @@
 //! feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs data.
 
 use super::MountOptions;
+use super::data::list;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A name for plans, and what it promises.
@@ -14,68 +16,102 @@ pub struct Feature {
     pub about: &'static str,
 }
 
-macro_rules! features {
-    ($($word:ident, $name:literal, $about:literal;)*) => {
-        /// Every feature, sorted by name.
-        pub const FEATURES: &[Feature] = &[$(Feature { name: $name, about: $about }),*];
-        $(pub(crate) const $word: &str = $name;)*
-    };
-}
+/// Every feature, sorted by name.
+pub const FEATURES: &[Feature] = &[
+    Feature { name: CASE_FOLDING, about: "names that differ in upper and lower case alone can be one name" },
+    Feature { name: CHECKSUMS, about: "checksums of data: a wrong byte from the disk is an error, not an answer" },
+    Feature { name: COMPRESSION, about: "files can be kept compressed" },
+    Feature { name: "crash-consistency", about: "whole again after a crash, without a check of all of it" },
+    Feature { name: CREATION_TIME, about: "it is known when a file was made; tried on each, as old layouts lack it" },
+    Feature { name: ENCRYPTION, about: "files can be kept encrypted, by the file system's own means" },
+    Feature { name: "grow", about: "can be made larger later" },
+    Feature { name: METADATA_CHECKSUMS, about: "checksums of names, inodes and the like" },
+    Feature { name: "multi-device", about: "devices can be added later, without a layer below" },
+    Feature { name: REFLINKS, about: "copies of files that share their blocks (cp --reflink)" },
+    Feature { name: "shrink", about: "can be made smaller later" },
+    Feature { name: "snapshots", about: "the state of one moment can be kept while files change" },
+];
 
-features! {
-    CASE_FOLDING, "case-folding", "names that differ in upper and lower case alone can be one name";
-    CHECKSUMS, "checksums", "checksums of data: a wrong byte from the disk is an error, not an answer";
-    COMPRESSION, "compression", "files can be kept compressed";
-    CRASH_CONSISTENCY, "crash-consistency", "whole again after a crash, without a check of all of it";
-    CREATION_TIME, "creation-time", "it is known when a file was made; tried on each, as old layouts lack it";
-    ENCRYPTION, "encryption", "files can be kept encrypted, by the file system's own means";
-    GROW, "grow", "can be made larger later";
-    METADATA_CHECKSUMS, "metadata-checksums", "checksums of names, inodes and the like";
-    MULTI_DEVICE, "multi-device", "devices can be added later, without a layer below";
-    REFLINKS, "reflinks", "copies of files that share their blocks (cp --reflink)";
-    SHRINK, "shrink", "can be made smaller later";
-    SNAPSHOTS, "snapshots", "the state of one moment can be kept while files change";
-}
-
-/// What overlayfs asks of the file system with its upper folder (Documentation/filesystems/overlayfs.rst, "Upper and Lower"),
-/// and of its names and its kind (ovl_dentry_weird() and ovl_make_workdir() in fs/overlayfs of Linux).
-pub(super) const NO_ATTRIBUTES: &str = "it has no extended attributes";
-pub(super) const NO_TYPES: &str = "its folders do not say of what type their entries are (d_type)";
-pub(super) const NAMES_DIFFER: &str = "it compares names by rules of its own";
+pub(crate) const CASE_FOLDING: &str = "case-folding";
+pub(crate) const CHECKSUMS: &str = "checksums";
+pub(crate) const COMPRESSION: &str = "compression";
+pub(crate) const CREATION_TIME: &str = "creation-time";
+pub(crate) const ENCRYPTION: &str = "encryption";
+pub(crate) const METADATA_CHECKSUMS: &str = "metadata-checksums";
+pub(crate) const REFLINKS: &str = "reflinks";
 pub(crate) const NO_WHITEOUTS: &str = "FUSE cannot leave a mark where a file was renamed away (RENAME_WHITEOUT)";
 pub(crate) const READ_ONLY: &str = "it is a read-only image";
 
 pub(crate) const LINKS: &str = "hard and symbolic links";
 pub(crate) const MODES: &str = "owners and modes";
 
-/// A feature, and whether it is there.
-type Depending = (&'static str, fn(&FsState) -> bool);
+/// A feature that options give or take, and what says of one that stands whether it is there.
+type Depending = (&'static str, By);
+
+/// A fact, what it always says, and a word.
+type Saying = (&'static str, &'static str, &'static str);
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum By {
+    /// The fact has the word; or it does not, or says nothing.
+    Says(Saying),
+    MaySay(Saying),
+    /// mkfs was given it as a feature.
+    MadeWith(&'static str),
+    NotMountedWith(&'static str),
+    #[serde(skip)]
+    Code(fn(&FsState) -> bool),
+}
+
+impl By {
+    fn is_there(self, state: &FsState) -> bool {
+        match self {
+            By::Says((fact, sign, word)) => state.says(fact, sign, word) == Some(true),
+            By::MaySay((fact, sign, word)) => state.says(fact, sign, word) != Some(false),
+            By::MadeWith(feature) => state.made_with(feature),
+            By::NotMountedWith(option) => !state.mounted_with(&[option]),
+            By::Code(is_there) => is_there(state),
+        }
+    }
+}
 
 /// What users can have of a file system.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Features {
     /// As its mkfs makes it by itself, sorted; names of [`FEATURES`].
+    #[serde(deserialize_with = "list")]
     pub usual: &'static [&'static str],
     /// What options, or newer versions of mkfs, bring besides; sorted.
+    #[serde(deserialize_with = "list")]
     pub more: &'static [&'static str],
-    /// Those that options give or take, each with what says of one that stands whether it is there.
+    #[serde(deserialize_with = "list")]
     pub(super) depending: &'static [Depending],
-    /// Whether one that pickfs made, with these mount options in effect, keeps what is written compressed, or may do so.
-    pub(crate) compresses: fn(&MountOptions) -> bool,
     /// What nearly all others keep of a file: [`LINKS`], [`MODES`].
+    #[serde(deserialize_with = "list")]
     pub keeps_no: &'static [&'static str],
-    /// Why overlayfs cannot have its upper folder on it.
+    /// Why overlayfs cannot have its upper folder on it: what it asks of the file system with that (Documentation/filesystems/
+    /// overlayfs.rst, "Upper and Lower"), and of its names and its kind (ovl_dentry_weird() and ovl_make_workdir() in
+    /// fs/overlayfs of Linux).
+    #[serde(borrow)]
     pub no_upper: Option<&'static str>,
+    /// Whether one that pickfs made, with these mount options in effect, keeps what is written compressed, or may do so.
+    #[serde(skip)]
+    pub(crate) compresses: fn(&MountOptions) -> bool,
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features { usual: &[], more: &[], depending: &[], keeps_no: &[], no_upper: None, compresses: |_| false }
+    }
 }
 
 impl Features {
-    pub(super) const DEFAULT: Features =
-        Features { usual: &[], more: &[], depending: &[], compresses: |_| false, keeps_no: &[], no_upper: None };
-
     /// The features of one that stands, sorted.
     pub fn in_effect(&self, state: &FsState) -> Vec<&'static str> {
         let is_fixed = |name: &&&str| self.depending.iter().all(|(depending, _)| depending != *name);
-        let there = self.depending.iter().filter(|(_, is_there)| is_there(state)).map(|(name, _)| *name);
+        let there = self.depending.iter().filter(|(_, by)| by.is_there(state)).map(|(name, _)| *name);
         let mut all: Vec<&'static str> = self.usual.iter().filter(is_fixed).copied().chain(there).collect();
         all.sort();
         all
@@ -139,7 +175,7 @@ mod tests {
         assert!(FEATURES.is_sorted_by(|a, b| a.name < b.name));
         assert!(FEATURES.iter().all(|feature| !feature.about.is_empty() && !feature.about.ends_with('.')));
         assert!(FEATURES.iter().all(|feature| !feature.name.contains(char::is_whitespace)), "a fact splits at blanks");
-        for fs in ALL {
+        for fs in ALL.iter() {
             let features = fs.features.usual;
             assert!(features.is_sorted_by(|a, b| a < b), "{}", fs.name);
             let more = fs.features.more;
@@ -236,7 +272,7 @@ mod tests {
     fn btrfs_without_copy_on_write_has_no_checksums() {
         let found = FsState { mkfs: &[], mount: &[], variant: None, nodatacow: true, facts: &BTreeMap::new() };
         let features = find("btrfs").unwrap().features.in_effect(&found);
-        assert!(!features.contains(&CHECKSUMS) && !features.contains(&COMPRESSION) && features.contains(&SNAPSHOTS));
+        assert!(!features.contains(&CHECKSUMS) && !features.contains(&COMPRESSION) && features.contains(&"snapshots"));
     }
 
     #[test]

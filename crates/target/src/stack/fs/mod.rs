@@ -1,149 +1,151 @@
-//! File system drivers, one file each, in one sorted list.
+//! File system drivers, a file of data each, in one sorted list.
 //!
 //! A driver says how its file system is made, mounted, made durable, unmounted and read back. It must not know what
-//! lies below the device it is handed, nor what work is done on top. To add one: copy the nearest file, add its line
-//! to `ALL`; `pickfs list fs`, the plan check and the tests find it there.
+//! lies below the device it is handed, nor what work is done on top. It is data, in a TOML file, and code for what no data
+//! can say. To add one: copy the nearest file, add its row to `ROWS`; `pickfs list fs`, the plan check and the tests find
+//! it there.
 
 mod bcachefs;
 mod btrfs;
+mod data;
 mod erofs;
-mod exfat;
-mod ext2;
-mod ext3;
 mod ext4;
-mod f2fs;
 pub mod feature;
-mod jfs;
-mod mount_names;
 mod mount_options;
-mod nilfs2;
-mod ntfs;
-mod ntfs3;
-mod ntfs_3g;
 pub(crate) mod oldest_kernel;
 pub mod parts;
 mod programs;
-mod reiser4;
-mod reiserfs;
 mod spec;
 mod squashfs;
 #[cfg(test)]
 mod tests;
-mod tmpfs;
 mod tunables;
-mod udf;
-mod vfat;
-mod xfs;
 mod zfs;
 mod zfs_fuse;
 
 use super::{Argv, Step, argv};
+use data::{list, programs};
 use feature::*;
 pub(crate) use mount_options::spelled;
-use mount_options::{Mounting, command, with_discard};
-use oldest_kernel::Needed::{ToRead, ToWrite};
+use mount_options::{Mounting, command};
 pub use parts::Variant;
-use parts::{Kernel, Limits, Making, ModuleSource, Without};
-use pickfs_core::plan::{MkfsOptions, Objection, Tunables};
+use parts::{Kernel, Limits, Making, Without};
+use pickfs_core::plan::{Objection, Tunables};
 use pickfs_system::need::Need;
-use programs::{ANOTHER_LAST, DEDUP, SNAPSHOT};
-pub(crate) use programs::{Commit, FreeSpace, Freed, IsFree, MOUNT, Snapshots, TRIM, Upkeep};
+use programs::SNAPSHOT;
+pub(crate) use programs::{Commit, FreeSpace, MOUNT, Snapshots, TRIM, Upkeep};
+use serde::Deserialize;
 pub use spec::FsSpec;
-use spec::{COUNT, DEVICE, HALF, HALF_SECTORS, LAST, MOUNT_POINT, NAME, filled};
 pub(crate) use spec::{Facts, Programs, argvs};
+use spec::{MOUNT_POINT, filled};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// Every driver, sorted by name.
-pub const ALL: &[&Filesystem] = &[
-    &bcachefs::BCACHEFS,
-    &btrfs::BTRFS,
-    &erofs::EROFS,
-    &exfat::EXFAT,
-    &ext2::EXT2,
-    &ext3::EXT3,
-    &ext4::EXT4,
-    &f2fs::F2FS,
-    &jfs::JFS,
-    &nilfs2::NILFS2,
-    &ntfs::NTFS,
-    &ntfs_3g::NTFS_3G,
-    &ntfs3::NTFS3,
-    &reiser4::REISER4,
-    &reiserfs::REISERFS,
-    &squashfs::SQUASHFS,
-    &tmpfs::TMPFS,
-    &udf::UDF,
-    &vfat::VFAT,
-    &xfs::XFS,
-    &zfs::ZFS,
-    &zfs_fuse::ZFS_FUSE,
+/// Every driver, sorted by name: its data, what people turn of it, and the function that puts its code into the data.
+type Row = (&'static str, &'static str, fn(Filesystem) -> Filesystem);
+
+const ROWS: [Row; 22] = [
+    (include_str!("bcachefs.toml"), include_str!("bcachefs/tunables.toml"), bcachefs::with_code),
+    (include_str!("btrfs.toml"), include_str!("btrfs/tunables.toml"), btrfs::with_code),
+    (include_str!("erofs.toml"), "", erofs::with_code),
+    (include_str!("exfat.toml"), "", no_code),
+    (include_str!("ext2.toml"), "", ext4::with_code),
+    (include_str!("ext3.toml"), "", ext4::with_code),
+    (include_str!("ext4.toml"), include_str!("ext4/tunables.toml"), ext4::with_code),
+    (include_str!("f2fs.toml"), include_str!("f2fs/tunables.toml"), no_code),
+    (include_str!("jfs.toml"), "", no_code),
+    (include_str!("nilfs2.toml"), "", no_code),
+    (include_str!("ntfs.toml"), "", no_code),
+    (include_str!("ntfs_3g.toml"), "", no_code),
+    (include_str!("ntfs3.toml"), "", no_code),
+    (include_str!("reiser4.toml"), "", no_code),
+    (include_str!("reiserfs.toml"), "", no_code),
+    (include_str!("squashfs.toml"), "", squashfs::with_code),
+    (include_str!("tmpfs.toml"), "", no_code),
+    (include_str!("udf.toml"), "", no_code),
+    (include_str!("vfat.toml"), "", no_code),
+    (include_str!("xfs.toml"), include_str!("xfs/tunables.toml"), no_code),
+    (include_str!("zfs.toml"), include_str!("zfs/tunables.toml"), zfs::with_code),
+    (include_str!("zfs_fuse.toml"), "", zfs_fuse::with_code),
 ];
 
-/// A file system that pickfs can make: what is constant as data, what depends on the cell as functions. A driver names
-/// what differs from [`Filesystem::DEFAULT`].
+fn no_code(data: Filesystem) -> Filesystem {
+    data
+}
+
+/// Every driver, sorted by name.
+pub static ALL: LazyLock<Vec<&'static Filesystem>> = LazyLock::new(|| {
+    let read = |(text, tunables, with_code): Row| -> &'static Filesystem {
+        let data: Filesystem = toml::from_str(text).unwrap_or_else(|error| panic!("a driver came broken: {error}"));
+        Box::leak(Box::new(with_code(Filesystem { tunables: Tunables(tunables), ..data })))
+    };
+    ROWS.into_iter().map(read).collect()
+});
+
+/// A file system that pickfs can make: what is constant as data, what depends on the cell as functions.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Filesystem {
     pub name: &'static str,
     /// One phrase for `pickfs list fs`.
     pub about: &'static str,
+    #[serde(default)]
     pub kernel: Kernel,
     /// Programs and the Debian packages that bring them.
+    #[serde(deserialize_with = "list")]
     pub tools: &'static [(&'static str, &'static str)],
     /// What must be there besides root, the kernel's file system and the tools.
+    #[serde(default, deserialize_with = "list")]
     pub more_needs: &'static [Need],
+    #[serde(default, deserialize_with = "list")]
     pub variants: &'static [Variant],
+    #[serde(default, deserialize_with = "list")]
     pub without: &'static [Without],
     pub limits: Limits,
     pub features: Features,
+    #[serde(default)]
     pub making: Making,
+    #[serde(default)]
     pub mounting: Mounting,
     /// Programs that say what is in effect.
+    #[serde(deserialize_with = "programs")]
     pub facts: Programs,
     /// Programs that print versions of what was used.
+    #[serde(deserialize_with = "programs")]
     pub versions: Programs,
-    /// What the facts contradict of the spec, besides mount options and zones.
-    mismatches: fn(&FsSpec, &Facts) -> Vec<String>,
     pub free_space: Option<FreeSpace>,
     /// What must be run besides `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
+    #[serde(default)]
     pub volatile: bool,
     /// Repairs it before the mount, at every boot (exit codes 0 and 1); no word where the kernel does that.
+    #[serde(default, deserialize_with = "list")]
     preen: &'static [&'static str],
     /// Why a power cut cannot be tried on it.
+    #[serde(borrow)]
     pub uncut: Option<&'static str>,
     pub snapshots: Option<Snapshots>,
     /// Sorted by operation.
+    #[serde(default, deserialize_with = "list")]
     pub upkeep: &'static [Upkeep],
+    /// What the facts contradict of the spec, besides mount options and zones.
+    #[serde(skip, default = "nothing")]
+    mismatches: fn(&FsSpec, &Facts) -> Vec<String>,
     /// What people turn of it: first of mkfs, then of mount, each sorted by name.
+    #[serde(skip, default = "no_tunables")]
     pub tunables: Tunables,
 }
 
-impl Filesystem {
-    pub(crate) const DEFAULT: Filesystem = Filesystem {
-        name: "",
-        about: "",
-        kernel: Kernel::DEFAULT,
-        tools: &[],
-        more_needs: &[],
-        variants: &[],
-        without: &[],
-        limits: Limits::DEFAULT,
-        features: Features::DEFAULT,
-        making: Making::by(|_| Vec::new()),
-        mounting: Mounting::DEFAULT,
-        facts: &[],
-        versions: &[],
-        mismatches: |_, _| Vec::new(),
-        free_space: None,
-        commit: None,
-        volatile: false,
-        preen: &[],
-        uncut: None,
-        snapshots: None,
-        upkeep: &[],
-        tunables: Tunables(""),
-    };
+fn nothing() -> fn(&FsSpec, &Facts) -> Vec<String> {
+    |_, _| Vec::new()
+}
 
+fn no_tunables() -> Tunables {
+    Tunables("")
+}
+
+impl Filesystem {
     pub fn needs(&self) -> Vec<Need> {
         let kernel = Need::Kernel { filesystem: self.kernel_type(), hint: self.kernel.hint };
         let tools = self.tools.iter().map(|&(name, package)| Need::Program { name, package });
@@ -180,7 +182,7 @@ impl Filesystem {
     pub fn mkfs(&self, spec: &FsSpec) -> Option<Argv> {
         let words = match self.making.image {
             Some(pack) => pack(spec, &spec.mount_point()),
-            None => (self.making.mkfs)(spec),
+            None => (self.making.mkfs)(self, spec),
         };
         Some(words).filter(|words| !words.is_empty())
     }
@@ -211,25 +213,6 @@ impl Filesystem {
 
 /// Options of a mount and its superblock, as mountinfo spells them.
 pub(crate) type MountOptions = BTreeMap<String, Option<String>>;
-
-/// Linux's VFS takes no larger file of any file system: include/linux/fs.h, MAX_LFS_FILESIZE.
-const VFS_FILE: u64 = i64::MAX as u64;
-
-/// For file systems whose modules Debian leaves out of its cloud kernels.
-const STOCK_KERNEL: &str =
-    "Debian's stock kernel has it, its cloud kernel has not: `apt-get install linux-image-amd64` and boot that";
-
-/// A mkfs line: the driver's words, `keep` where nothing may be discarded, the spec's options, the devices.
-fn make(words: &[&str], keep: &[&str], spec: &FsSpec) -> Argv {
-    let keep = if spec.discard { &[] } else { keep };
-    let own = words.iter().chain(keep).map(|word| word.to_string());
-    own.chain(spec.mkfs.iter().cloned()).chain(spec.devices()).collect()
-}
-
-/// Whether an option such as `commit=60` is over a limit.
-fn number_above(option: &str, prefix: &str, limit: u64) -> bool {
-    option.strip_prefix(prefix).and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number > limit)
-}
 
 /// The number behind a phrase that begins a line of what a program printed, as in `Num. free extent: 5`.
 fn number(text: &str, begin: &str) -> Option<f64> {

@@ -1,49 +1,95 @@
 //! Mount options: what is asked for, and what the kernel shows of it.
 
+use super::data::{list, mount_names};
+use super::spec::{MOUNT_POINT, filled};
 use super::{Argv, Facts, Filesystem, FsSpec, MountOptions, argv};
 use crate::stack::take_down::TakeDown;
 use pickfs_core::journal::Undo;
+use serde::Deserialize;
 
 /// How a file system that is made comes to its mount point, and goes from there.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Mounting {
-    pub(super) command: fn(&Filesystem, &FsSpec) -> Argv,
+    /// More words of `mount`, before its options.
+    #[serde(deserialize_with = "list")]
+    pub(super) words: &'static [&'static str],
+    /// What `mount -t` is given, where that is not the kernel's type, and what is mounted, where that is no device.
+    #[serde(borrow)]
+    pub(super) kind: Option<&'static str>,
+    #[serde(borrow)]
+    pub(super) source: Option<&'static str>,
+    /// Options that it always has.
+    #[serde(deserialize_with = "list")]
+    pub(super) always: &'static [&'static str],
     /// The option that stops discards which the mounted file system would do unasked.
+    #[serde(borrow)]
     pub(super) no_discard: Option<&'static str>,
     /// Names of all options that are documented, so that a slip is seen before anything is made; empty where no such list is
     /// kept.
+    #[serde(deserialize_with = "mount_names")]
     pub options: &'static [&'static str],
     /// Options as they are asked for and as the kernel shows them, where that differs.
+    #[serde(deserialize_with = "list")]
     pub(super) spellings: &'static [(&'static str, &'static str)],
-    pub unmount: fn(&FsSpec) -> Argv,
+    /// Whether the kernel shows options of the file system's own.
+    pub(super) shows_options: bool,
+    #[serde(deserialize_with = "list")]
+    pub(super) unmount: &'static [&'static str],
+    /// Options, in the kernel's spelling, after which a crash may take more than with the default: whole ones, their beginnings
+    /// with `*`, and `name>limit` for numbers. Options that only concern data without a sync, such as `lazytime`, do not count:
+    /// a sync still writes it.
+    #[serde(deserialize_with = "list")]
+    pub(super) weakens: &'static [&'static str],
+    #[serde(skip)]
+    pub(super) command: fn(&Filesystem, &FsSpec) -> Argv,
     /// Takes back whatever mkfs and mount left, when `unmount` never ran, where that takes more than another unmount.
+    #[serde(skip)]
     pub(crate) take_down: Option<&'static TakeDown>,
     /// Where options in effect, or facts, contradict those that were asked for.
+    #[serde(skip)]
     pub(super) mismatches: fn(&Mounting, &[String], &MountOptions, &Facts) -> Vec<String>,
-    /// Options, in the kernel's spelling, after which a crash may take more than with the default. Options that only concern
-    /// data without a sync, such as `lazytime`, do not count: a sync still writes it.
-    pub(super) weakens: fn(&str) -> bool,
+}
+
+impl Default for Mounting {
+    fn default() -> Mounting {
+        Mounting {
+            words: &[],
+            kind: None,
+            source: None,
+            always: &[],
+            no_discard: None,
+            options: &[],
+            spellings: &[],
+            shows_options: true,
+            unmount: &["umount", MOUNT_POINT],
+            weakens: &["nobarrier"],
+            command: |driver, spec| command(driver, spec, []),
+            take_down: None,
+            mismatches: |mounting, asked, shown, _| mismatches(mounting, asked, shown),
+        }
+    }
 }
 
 impl Mounting {
-    pub(super) const DEFAULT: Mounting = Mounting {
-        command: |driver, spec| command(driver.kernel_type(), &with_discard(driver.mounting.no_discard, spec), spec),
-        no_discard: None,
-        options: &[],
-        spellings: &[],
-        unmount: |spec| argv(["umount".to_string(), spec.mount_point()]),
-        take_down: None,
-        mismatches: |mounting, asked, shown, _| mismatches(mounting, asked, shown),
-        weakens: |option| option == "nobarrier",
-    };
-
     pub(crate) fn undo(&self, spec: &FsSpec) -> Undo {
         self.take_down.map_or_else(|| Undo::Unmount(spec.mount_point.into()), |take_down| take_down.of(spec.name))
     }
 
+    pub fn unmount(&self, spec: &FsSpec) -> Argv {
+        filled(self.unmount, spec)
+    }
+
     /// Whether a mount option, as given or as in effect, weakens what survives a crash.
     pub(crate) fn weakens(&self, option: &str) -> bool {
-        (self.weakens)(self.respelled(option))
+        let option = self.respelled(option);
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let is_above = |limit: &str| value.parse().ok() > limit.parse::<u64>().ok();
+        self.weakens.iter().any(|weak| match (weak.split_once('>'), weak.strip_suffix('*')) {
+            (Some((of, limit)), _) => of == name && is_above(limit),
+            (None, Some(begin)) => option.starts_with(begin),
+            (None, None) => option == *weak,
+        })
     }
 
     fn respelled<'a>(&self, option: &'a str) -> &'a str {
@@ -51,12 +97,17 @@ impl Mounting {
     }
 }
 
-pub(super) fn command(kind: &str, options: &[String], spec: &FsSpec) -> Argv {
-    let mut words = argv(["mount", "-t", kind]);
+/// The line of `mount`, with more options.
+pub(super) fn command(driver: &Filesystem, spec: &FsSpec, more: impl IntoIterator<Item = String>) -> Argv {
+    let mounting = &driver.mounting;
+    let mut words = argv(["mount"].iter().chain(mounting.words));
+    words.extend(argv(["-t", mounting.kind.unwrap_or(driver.kernel_type())]));
+    let asked = with_discard(mounting.no_discard, spec).into_iter().chain(more);
+    let options: Vec<String> = mounting.always.iter().map(|option| option.to_string()).chain(asked).collect();
     if !options.is_empty() {
         words.extend(["-o".to_string(), options.join(",")]);
     }
-    words.extend([spec.device(), spec.mount_point()]);
+    words.extend([mounting.source.map_or_else(|| spec.device(), String::from), spec.mount_point()]);
     words
 }
 
@@ -70,6 +121,7 @@ pub(super) fn with_discard(no_discard: Option<&str>, spec: &FsSpec) -> Vec<Strin
 /// An option that the kernel shows with another value was not taken as asked. One that it does not show at all is
 /// mostly its default, and no contradiction.
 pub(super) fn mismatches(mounting: &Mounting, asked: &[String], shown: &MountOptions) -> Vec<String> {
+    let asked = if mounting.shows_options { asked } else { &[] };
     let wrong = asked.iter().filter(|option| is_contradicted(mounting.respelled(option), shown));
     wrong.map(|option| sentence(option, shown)).collect()
 }
@@ -144,7 +196,7 @@ mod tests {
         ];
         for (asked, found, wrong) in cases {
             assert_eq!(
-                !mismatches(&Mounting::DEFAULT, &[asked.to_string()], &shown(found)).is_empty(),
+                !mismatches(&Mounting::default(), &[asked.to_string()], &shown(found)).is_empty(),
                 wrong,
                 "{asked} {found:?}"
             );

@@ -4,10 +4,13 @@
 //! Distributions carry some features back to older kernels (ext4(5)): an older kernel of theirs may do.
 
 use super::{Facts, Filesystem};
+use Needed::{ToRead, ToWrite};
+use serde::Deserialize;
 use std::cmp::Reverse;
 
 /// What a kernel without a feature cannot do with a file system that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Needed {
     /// Mount it (`incompat`).
     ToRead,
@@ -34,7 +37,7 @@ pub(crate) fn of(driver: &Filesystem, facts: &Facts) -> Option<[String; 2]> {
             word => format!("{version} ({word})"),
         })
     };
-    Some([newest(&[Needed::ToRead])?, newest(&[Needed::ToRead, Needed::ToWrite])?])
+    Some([newest(&[ToRead])?, newest(&[ToRead, ToWrite])?])
 }
 
 fn numbers(version: &str) -> Vec<u32> {
@@ -70,7 +73,7 @@ mod tests {
 
     #[test]
     fn versions_are_numbers_and_features_are_newer_than_their_file_system() {
-        for fs in ALL {
+        for fs in ALL.iter() {
             let first = fs.kernel.since.first().map_or(Vec::new(), |(word, _, version)| {
                 assert!(word.is_empty(), "{}", fs.name);
                 numbers(version)

@@ -34,7 +34,7 @@ fn spec<'a>(fs: &Filesystem, variant: Option<&str>, discard: Discard) -> FsSpec<
 #[test]
 fn the_list_is_sorted_unique_and_described() {
     assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
-    for fs in ALL {
+    for fs in ALL.iter() {
         assert!(!fs.about.is_empty() && !fs.about.ends_with('.'), "{}", fs.name);
         assert!(!fs.tools.is_empty() && !fs.kernel.hint.is_empty(), "{}", fs.name);
         assert!(!fs.facts(&spec(fs, None, Discard::None)).is_empty() && !fs.versions.is_empty(), "{}", fs.name);
@@ -159,7 +159,7 @@ fn free_space_is_read_from_what_the_tools_print() {
                Num. free extent: 5\n\nHISTOGRAM OF FREE EXTENT SIZES:\n";
     let xfs = "   from      to extents  blocks    pct\n  16384   32768       4   60000 100.00\n\
                total free extents 4\ntotal free blocks 60000\naverage free extent size 15000\n";
-    let extents = |name: &str, text: &str, block| (find(name).unwrap().free_space.unwrap().extents)(text, block);
+    let extents = |name: &str, text: &str, block| find(name).unwrap().free_space.unwrap().extents(text, block);
     assert_eq!(extents("ext4", ext, 1024).unwrap(), (5.0, 45448.0 * 1024.0));
     assert_eq!(extents("xfs", xfs, 4096).unwrap(), (4.0, 15000.0 * 4096.0));
     assert_eq!(extents("ext2", "unknown: no such program", 4096), None);
@@ -167,7 +167,7 @@ fn free_space_is_read_from_what_the_tools_print() {
 
 #[test]
 fn copy_on_write_is_switched_off_where_it_can_be() {
-    for fs in ALL {
+    for fs in ALL.iter() {
         let target = Target { nodatacow: true, ..Target::default() };
         let asked = FsSpec::new(fs, &target, Path::new("/dev/DEV"), Path::new("/m"));
         let after = |spec: &FsSpec| run_after(fs, spec);
@@ -184,6 +184,8 @@ fn mounts_and_unmounts_are_the_ordinary_programs() {
         ("btrfs", "discard=async", "mount -t btrfs -o discard=async DEV MP", "umount MP"),
         ("f2fs", "noatime", "mount -t f2fs -o nodiscard,noatime DEV MP", "umount MP"),
         ("zfs", "noatime", "zpool import -o cachefile=none -d /dev pickfs", "zpool export pickfs"),
+        // Past `mount.ntfs`, which is ntfs-3g.
+        ("ntfs", "uid=1", "mount --internal-only -t ntfs -o uid=1 DEV MP", "umount MP"),
         ("ntfs-3g", "big_writes", "mount -t ntfs-3g -o permissions,big_writes DEV MP", "umount MP"),
         ("tmpfs", "size=1g", "mount -t tmpfs -o size=1g tmpfs MP", "umount MP"),
         (
@@ -197,7 +199,7 @@ fn mounts_and_unmounts_are_the_ordinary_programs() {
         let spec = FsSpec { mount: vec![option.into()], ..spec(fs, None, Discard::None) };
         let short = |words: Argv| words.join(" ").replace("/dev/DEV", "DEV").replace("/run/pickfs-r/target", "MP");
         assert_eq!(
-            (short(fs.mount(&spec)), short((fs.mounting.unmount)(&spec))),
+            (short(fs.mount(&spec)), short(fs.mounting.unmount(&spec))),
             (mount.to_string(), unmount.to_string())
         );
     }
@@ -256,6 +258,6 @@ fn zfs_fuse_brings_its_daemon_and_takes_it_back() {
             "start zfs-fuse --no-daemon --no-kstat-mount until zpool list; back: kill PICKFS_DAEMON=pickfs",
         ]
     );
-    assert_eq!((fs.commit.unwrap().words)(&spec).join(" "), "zfs set pickfs:commit=1 pickfs");
+    assert_eq!(fs.commit.unwrap().words(&spec).join(" "), "zfs set pickfs:commit=1 pickfs");
     assert_eq!(undo_words(&fs.mounting.undo(&spec)), "export pool pickfs");
 }

@@ -80,7 +80,7 @@ mod tests {
     /// A report marks what the driver knows as weaker, and a tuning leaves out what its row says: they must agree.
     #[test]
     fn mount_options_weaken_as_their_driver_says() {
-        for driver in ALL {
+        for driver in ALL.iter() {
             for tunable in driver.tunables.rows().iter().filter(|tunable| tunable.kind == TunableKind::Mount) {
                 for value in tunable.values {
                     let weak = value.words.iter().any(|option| driver.mounting.weakens(option));
