@@ -1,17 +1,20 @@
 //! Settings that a plug-in declares, so that a plan can be checked before anything is touched, and help and
 //! reference pages come from the same rows.
 
+use super::tunable::leaked;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// One setting of a workload or a backing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Setting {
     pub name: &'static str,
     pub kind: SettingKind,
     /// As a user would type it; `None` means that the plug-in can do without.
+    #[serde(borrow)]
     pub default: Option<&'static str>,
     pub about: &'static str,
 }
@@ -27,7 +30,8 @@ pub const fn setting(
 }
 
 /// What a setting holds, and how it is kept once checked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", bound(deserialize = "'de: 'static"))]
 pub enum SettingKind {
     /// A string, kept as it is.
     Text,
@@ -56,6 +60,7 @@ pub enum SettingKind {
     Counts,
     /// A program and its arguments: a list of strings, or one string that is split as a shell would split it.
     Words,
+    #[serde(deserialize_with = "leaked")]
     Choice(&'static [&'static str]),
     /// The whole text of a recipe.
     Recipe,

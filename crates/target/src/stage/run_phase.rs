@@ -356,8 +356,8 @@ fn doubted(phase: &str, parts: &[Part]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::fs::{self, Commit, Filesystem};
     use crate::stack::Place;
+    use crate::stack::fs::{self, Commit, Filesystem};
     use crate::stage::caches::Dropped;
     use crate::stage::{Account, BuiltStack, Script};
     use crate::steps::StepRunner;
@@ -369,8 +369,9 @@ mod tests {
     const START: Duration = Duration::from_millis(500);
     /// Its program needs all of its time to start.
     static SLOW_TO_START: LazyLock<Filesystem> = LazyLock::new(|| {
-        let commit = Some(Commit::of(&["sleep", "0.5"]));
-        Filesystem { commit, ..*fs::find("udf").expect("a driver") }
+        let mut filesystem = *fs::find("udf").expect("a driver");
+        filesystem.commit = Some(Commit::of(&["sleep", "0.5"]));
+        filesystem
     });
 
     /// Plays on a stage with this stack.

@@ -1,6 +1,5 @@
-//! Readers of drivers' data: what is read lasts as long as the program.
+//! Readers of drivers' data: sizes, and names of mount options.
 
-use super::Programs;
 use pickfs_system::units::parse_size;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -9,26 +8,6 @@ use std::sync::LazyLock;
 
 /// Linux's VFS takes no larger file of any file system: include/linux/fs.h, MAX_LFS_FILESIZE.
 const VFS_FILE: u64 = i64::MAX as u64;
-
-pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
-    data: D,
-) -> Result<&'static [T], D::Error> {
-    Ok(Vec::deserialize(data)?.leak())
-}
-
-/// Commands.
-pub(super) fn commands<'de: 'static, D: Deserializer<'de>>(
-    data: D,
-) -> Result<&'static [&'static [&'static str]], D::Error> {
-    let commands: Vec<Vec<&'static str>> = Vec::deserialize(data)?;
-    Ok(commands.into_iter().map(|words| &*words.leak()).collect::<Vec<_>>().leak())
-}
-
-/// Commands with names.
-pub(super) fn programs<'de: 'static, D: Deserializer<'de>>(data: D) -> Result<Programs, D::Error> {
-    let programs: Vec<(&'static str, Vec<&'static str>)> = Vec::deserialize(data)?;
-    Ok(programs.into_iter().map(|(name, words)| (name, &*words.leak())).collect::<Vec<_>>().leak())
-}
 
 #[derive(Deserialize)]
 #[serde(untagged)]

@@ -5,7 +5,7 @@
 //! feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs data.
 
 use super::MountOptions;
-use super::data::list;
+use crate::stack::data::list;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -23,8 +23,8 @@ mod tunables;
 mod zfs;
 mod zfs_fuse;
 
+use super::data::{list, programs};
 use super::{Argv, Step, argv};
-use data::{list, programs};
 use feature::*;
 pub(crate) use mount_options::spelled;
 use mount_options::{Mounting, command};

@@ -1,8 +1,9 @@
 //! Mount options: what is asked for, and what the kernel shows of it.
 
-use super::data::{list, mount_names};
+use super::data::mount_names;
 use super::spec::{MOUNT_POINT, filled};
 use super::{Argv, Facts, Filesystem, FsSpec, MountOptions, argv};
+use crate::stack::data::list;
 use crate::stack::take_down::TakeDown;
 use pickfs_core::journal::Undo;
 use serde::Deserialize;

@@ -1,9 +1,10 @@
 //! What a driver consists of: its kernel, its limits, its variants, and how it is made.
 
-use super::data::{list, size, some_size};
+use super::data::{size, some_size};
 use super::oldest_kernel::Since;
 use super::{Argv, Filesystem, FsSpec};
 use crate::stack::Step;
+use crate::stack::data::list;
 use pickfs_core::plan::MkfsOptions;
 use serde::Deserialize;
 

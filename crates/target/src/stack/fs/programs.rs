@@ -1,8 +1,8 @@
 //! Programs of drivers beside mkfs and mount: what makes data durable, takes snapshots and lists free space.
 
-use super::data::{commands, list};
 use super::spec::filled;
 use super::{Argv, FsSpec, number};
+use crate::stack::data::{commands, list};
 use pickfs_system::need::Need;
 use serde::Deserialize;
 use std::path::PathBuf;

@@ -2,47 +2,15 @@
 
 use super::*;
 
-pub(crate) const BCACHE: Layer = Layer {
-    name: "bcache",
-    about: "one device of two: the second caches the first (bcache)",
-    settings: &[
-        Setting {
-            name: "mode",
-            kind: SettingKind::Choice(&["writethrough", "writeback"]),
-            default: Some("writethrough"),
-            about: "whether a write waits for the first device too, or for the cache alone",
-        },
-        Setting {
-            name: "bucket",
-            kind: SettingKind::Size,
-            default: Some("512KiB"),
-            about: "what the cache is given out in, best what its device erases at once; it needs more than 512",
-        },
-        DEVICES,
-    ],
-    needs: &[
-        Need::Root,
-        Need::Program { name: "make-bcache", package: "bcache-tools" },
-        Need::Program { name: "modprobe", package: "kmod" },
-        Need::File { path: REGISTER, hint: "apt-get install bcache-tools" },
-        WIPES,
-    ],
-    modules: &["bcache"],
-    // bcache-tools themselves print none.
-    versions: &[("kmod", &["modprobe", "--version"])],
-    joins: true,
-    least_devices: |_| 2,
-    most_devices: Some(2),
-    steps,
-    fact: |below| {
-        let settings = ["cache_mode", "state", "sequential_cutoff", "writeback_percent"];
-        let files = settings.map(|name| backed(below.name).join(name).display().to_string());
-        ("bcache", argv(["grep", "--with-filename", ""].into_iter().map(String::from).chain(files)))
-    },
-    mismatches,
-    take_down: Some(&SET),
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer { steps, fact, mismatches, take_down: Some(&SET), ..data }
+}
+
+fn fact(below: &Below) -> (&'static str, Argv) {
+    let settings = ["cache_mode", "state", "sequential_cutoff", "writeback_percent"];
+    let files = settings.map(|name| backed(below.name).join(name).display().to_string());
+    ("bcache", argv(["grep", "--with-filename", ""].into_iter().map(String::from).chain(files)))
+}
 
 const SET: TakeDown = TakeDown { word: "stop_cache", named: Named::ByLayer(uuid), removals: take_down };
 

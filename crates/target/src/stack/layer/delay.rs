@@ -2,24 +2,9 @@
 
 use super::*;
 
-pub(crate) const DELAY: Layer = Layer {
-    name: "delay",
-    about: "latency: requests wait before they reach each device below, as on a slow disk",
-    settings: &[
-        Setting { name: "read", kind: SettingKind::Duration, default: Some("5ms"), about: "how long a read waits" },
-        setting("write", SettingKind::Duration, Some("5ms"), "how long a write or a flush waits"),
-        DEVICES,
-    ],
-    needs: &[Need::Root, MAPPER, MAPS],
-    modules: &["dm-delay"],
-    versions: DMSETUP,
-    objections,
-    steps,
-    fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
-    mismatches,
-    passes: true,
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer { objections, steps, fact: |below| table("dmsetup table", below), mismatches, ..data }
+}
 
 /// What dm-delay counts in.
 const MILLISECOND: u64 = 1_000_000;
@@ -86,7 +71,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_cannot_wait_is_refused() {
-        let objections = |read: u64| (DELAY.objections)(&settings(json!({"read": read, "write": 0}))).len();
+        let objections = |read: u64| objections(&settings(json!({"read": read, "write": 0}))).len();
         assert_eq!([objections(5_000_000), objections(500_000), objections(0)], [0, 1, 0]);
     }
 }

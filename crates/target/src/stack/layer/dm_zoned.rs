@@ -3,26 +3,11 @@
 
 use super::*;
 
-pub(crate) const DM_ZONED: Layer = Layer {
-    name: "dm-zoned",
-    about: "a host-managed disk that can be written anywhere (dm-zoned; its tools: trixie and sid)",
-    settings: &[DEVICES],
-    needs: &[
-        Need::Root,
-        MAPPER,
-        MAPS,
-        Need::Program { name: "modprobe", package: "kmod" },
-        Need::Program { name: "dmzadm", package: "dm-zoned-tools" },
-    ],
-    modules: &["dm-zoned"],
-    versions: &[("dm-zoned-tools", &["dmzadm", "--version"])],
-    takes_zones: true,
-    steps,
-    fact: |below| ("dmsetup table", argv(["dmsetup", "table", below.name])),
+pub(super) fn with_code(data: Layer) -> Layer {
     // `0 4063232 zoned 254:0`.
-    mismatches: |_, shown| mapping_differs("zoned", shown),
-    ..Layer::DEFAULT
-};
+    let mismatches = |_: &Settings, shown: &str| mapping_differs("zoned", shown);
+    Layer { steps, fact: |below| table("dmsetup table", below), mismatches, ..data }
+}
 
 /// The mapping has the label's name, and is smaller than the disk by what dm-zoned keeps for itself.
 fn steps(_: &Settings, below: &Below) -> Vec<Step> {

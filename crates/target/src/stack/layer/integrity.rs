@@ -2,26 +2,14 @@
 
 use super::*;
 
-pub(crate) const INTEGRITY: Layer = Layer {
-    name: "integrity",
-    about: "checksums of every sector of each device below (dm-integrity), with its journal",
-    settings: &[
-        Setting {
-            name: "algorithm",
-            kind: SettingKind::Choice(&["crc32c", "sha1", "sha256", "xxhash64"]),
-            default: Some("crc32c"),
-            about: "what the checksums are made with",
-        },
-        DEVICES,
-    ],
-    needs: &[Need::Root, Need::Program { name: "integritysetup", package: "cryptsetup-bin" }, MAPPER, MAPS, WIPES],
-    modules: &["dm-integrity"],
-    versions: &[("integritysetup", &["integritysetup", "--version"])],
-    steps: |settings, below| below.each(|device, name| one(settings, device, name)),
-    fact: |below| ("integritysetup status", argv(["integritysetup", "status", below.name])),
-    mismatches: |settings, shown| vec![differs("checksums by", algorithm(settings), value(shown, "integrity"))],
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer {
+        steps: |settings, below| below.each(|device, name| one(settings, device, name)),
+        fact: |below| ("integritysetup status", argv(["integritysetup", "status", below.name])),
+        mismatches: |settings, shown| vec![differs("checksums by", algorithm(settings), value(shown, "integrity"))],
+        ..data
+    }
+}
 
 fn algorithm(settings: &Settings) -> &str {
     settings.text("algorithm").unwrap_or_default()

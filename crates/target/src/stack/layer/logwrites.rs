@@ -3,22 +3,15 @@
 
 use super::*;
 
-pub(crate) const LOGWRITES: Layer = Layer {
-    name: "logwrites",
-    about: "a log of all writes on the last of two devices below, a second witness for power cuts (dm-log-writes)",
-    needs: &[Need::Root, MAPPER, MAPS],
-    modules: &["dm-log-writes"],
-    versions: DMSETUP,
-    joins: true,
-    least_devices: |_| 2,
-    most_devices: Some(2),
-    steps: |_, below| steps(below),
-    fact: |below| ("dmsetup table of logwrites", argv(["dmsetup", "table", below.name])),
-    mismatches: |_, shown| mapping_differs("log-writes", shown),
-    passes: true,
-    logs: true,
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    let mismatches = |_: &Settings, shown: &str| mapping_differs("log-writes", shown);
+    Layer {
+        steps: |_, below| steps(below),
+        fact: |below| table("dmsetup table of logwrites", below),
+        mismatches,
+        ..data
+    }
+}
 
 fn steps(below: &Below) -> Vec<Step> {
     let [device, log] = &below.words()[..] else { return Vec::new() };

@@ -2,27 +2,19 @@
 
 use super::*;
 
-pub(crate) const LUKS: Layer = Layer {
-    name: "luks",
-    about: "encryption: LUKS2 on every device below",
-    settings: &[
-        setting("cipher", SettingKind::Text, Some("aes-xts-plain64"), "as cryptsetup spells it"),
-        setting("sector", SettingKind::Count, Some("512"), "bytes that are encrypted at a time"),
-        DEVICES,
-    ],
-    needs: &[Need::Root, Need::Program { name: "cryptsetup", package: "cryptsetup-bin" }, MAPPER, MAPS],
-    modules: &["dm-crypt", "xts", "aesni-intel"],
-    versions: &[("cryptsetup", &["cryptsetup", "--version"])],
-    steps,
-    fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),
-    tunables: Tunables(include_str!("luks/tunables.toml")),
-    opens: Some(|below| {
-        let programs = below.each(|device, name| vec![open_words(device, name, "-")]);
-        Opening { programs, key: Some(key(below)) }
-    }),
-    mismatches,
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer {
+        steps,
+        fact: |below| ("cryptsetup status", argv(["cryptsetup", "status", below.name])),
+        tunables: Tunables(include_str!("luks/tunables.toml")),
+        opens: Some(|below| {
+            let programs = below.each(|device, name| vec![open_words(device, name, "-")]);
+            Opening { programs, key: Some(key(below)) }
+        }),
+        mismatches,
+        ..data
+    }
+}
 
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let key = key(below).display().to_string();

@@ -2,37 +2,28 @@
 
 use super::*;
 
-pub(crate) const LVM: Layer = Layer {
-    name: "lvm",
-    about: "one logical volume of LVM over all devices below",
-    settings: &[
-        Setting {
-            name: "stripes",
-            kind: SettingKind::Count,
-            default: Some("1"),
-            about: "how many devices the data is striped over; with 1 they are filled one after the other",
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer {
+        least_by_settings: |settings| stripes(settings) as usize,
+        steps: |settings, below| {
+            let mut steps = group(below);
+            let stripes = stripes(settings).to_string();
+            let words = ["--extents", "100%FREE", "--stripes", &stripes, below.name];
+            steps.extend([volume(VOLUME, &words), use_volume(below.name)]);
+            steps
         },
-        DEVICES,
-    ],
-    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES],
-    versions: VERSIONS,
-    joins: true,
-    least_devices: |settings| stripes(settings) as usize,
-    steps: |settings, below| {
-        let mut steps = group(below);
-        let stripes = stripes(settings).to_string();
-        let words = ["--extents", "100%FREE", "--stripes", &stripes, below.name];
-        steps.extend([volume(VOLUME, &words), use_volume(below.name)]);
-        steps
-    },
-    fact: |below| ("lvs", listing(below.name, "lv_name,segtype,stripes,stripe_size,lv_size,devices")),
-    opens: Some(|below| Opening { programs: vec![command(&["vgchange", "--activate", "y", below.name])], key: None }),
-    mismatches: |settings, shown| {
-        vec![differs("stripes", &stripes(settings).to_string(), field(shown, "LVM2_STRIPES"))]
-    },
-    take_down: Some(&GROUP),
-    ..Layer::DEFAULT
-};
+        fact: |below| ("lvs", listing(below.name, "lv_name,segtype,stripes,stripe_size,lv_size,devices")),
+        opens: Some(|below| Opening {
+            programs: vec![command(&["vgchange", "--activate", "y", below.name])],
+            key: None,
+        }),
+        mismatches: |settings, shown| {
+            vec![differs("stripes", &stripes(settings).to_string(), field(shown, "LVM2_STRIPES"))]
+        },
+        take_down: Some(&GROUP),
+        ..data
+    }
+}
 
 /// A volume group with all its volumes. What marks the devices as parts of it stays on them, and means nothing without it.
 const GROUP: TakeDown = TakeDown {
@@ -44,11 +35,6 @@ const GROUP: TakeDown = TakeDown {
         vec![Removal { while_there: There::line(list, remains.name), act: Act::Run(remove) }]
     },
 };
-
-pub(super) const PROGRAM: Need = Need::Program { name: "lvm", package: "lvm2" };
-/// Checks the metadata of caches and of thin pools when they are started and when they are taken down.
-pub(super) const CHECKS: Need = Need::Program { name: "cache_check", package: "thin-provisioning-tools" };
-pub(super) const VERSIONS: Programs = &[("lvm", &["lvm", "version"])];
 
 fn stripes(settings: &Settings) -> u64 {
     settings.number("stripes").unwrap_or(1).max(1)

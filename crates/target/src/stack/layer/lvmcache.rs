@@ -1,45 +1,23 @@
 //! LVM's cache (dm-cache): the last device below caches a volume on those before it.
 
-use super::lvm::{CHECKS, PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume, volume};
+use super::lvm::{VOLUME, command, field, group, listing, use_volume, volume};
 use super::*;
 
-pub(crate) const LVMCACHE: Layer = Layer {
-    name: "lvmcache",
-    about: "one logical volume of LVM on the devices below but the last, which is its cache",
-    settings: &[
-        Setting {
-            name: "mode",
-            kind: SettingKind::Choice(&["writethrough", "writeback"]),
-            default: Some("writethrough"),
-            about: "whether a write waits for the slow devices too, or for the cache alone",
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer {
+        steps: |settings, below| cached(settings, below, &["cache", "--cachemode", mode(settings)]),
+        fact: |below| {
+            let fields =
+                "lv_name,segtype,cache_mode,cache_policy,chunk_size,lv_size,pool_lv,cache_total_blocks,devices";
+            ("lvs of the cache", listing(below.name, fields))
         },
-        SIZE,
-        DEVICES,
-    ],
-    // The programs that check a cache's metadata are called when it is taken down, too.
-    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, CHECKS],
-    modules: &["dm-cache", "dm-cache-smq"],
-    versions: VERSIONS,
-    joins: true,
-    least_devices: |_| 2,
-    steps: |settings, below| cached(settings, below, &["cache", "--cachemode", mode(settings)]),
-    fact: |below| {
-        let fields = "lv_name,segtype,cache_mode,cache_policy,chunk_size,lv_size,pool_lv,cache_total_blocks,devices";
-        ("lvs of the cache", listing(below.name, fields))
-    },
-    mismatches: |settings, shown| {
-        let kind = differs("a volume of type", "cache", field(shown, "LVM2_SEGTYPE"));
-        vec![kind, differs("cache mode", mode(settings), field(shown, "LVM2_CACHE_MODE"))]
-    },
-    ..Layer::DEFAULT
-};
-
-pub(super) const SIZE: Setting = Setting {
-    name: "size",
-    kind: SettingKind::Size,
-    default: None,
-    about: "of the cache; by default all of its device",
-};
+        mismatches: |settings, shown| {
+            let kind = differs("a volume of type", "cache", field(shown, "LVM2_SEGTYPE"));
+            vec![kind, differs("cache mode", mode(settings), field(shown, "LVM2_CACHE_MODE"))]
+        },
+        ..data
+    }
+}
 
 /// Volume that the cache is made of, metadata and all.
 const CACHE: &str = "cache";

@@ -1,41 +1,19 @@
 //! LVM's thin provisioning (dm-thin): a volume whose chunks get their place in a pool at their first write.
 
-use super::lvm::{CHECKS, PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume};
+use super::lvm::{VOLUME, command, field, group, listing, use_volume};
 use super::*;
 
-pub(crate) const LVMTHIN: Layer = Layer {
-    name: "lvmthin",
-    about: "one thin volume of LVM in a pool over all devices below",
-    settings: &[
-        Setting {
-            name: "chunk",
-            kind: SettingKind::Size,
-            default: Some("64KiB"),
-            about: "what a first write takes from the pool: a multiple of 64KiB",
-        },
-        Setting {
-            name: "zero",
-            kind: SettingKind::Choice(&["yes", "no"]),
-            default: Some("yes"),
-            about: "whether a new chunk is filled with zeros before its first write, as LVM does by itself",
-        },
-        DEVICES,
-    ],
-    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, CHECKS],
-    modules: &["dm-thin-pool"],
-    versions: VERSIONS,
-    joins: true,
-    steps,
-    fact: |below| {
-        let fields = "lv_name,segtype,pool_lv,lv_size,data_percent,thin_count";
-        let mut words = listing(below.name, &format!("{fields},chunk_size,zero,discards,lv_health_status"));
-        // Chunks and zeros are the pool's.
-        words.push(pool(below));
-        ("lvs of the thin volume and its pool", words)
-    },
-    mismatches,
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer { steps, fact, mismatches, ..data }
+}
+
+fn fact(below: &Below) -> (&'static str, Argv) {
+    let fields = "lv_name,segtype,pool_lv,lv_size,data_percent,thin_count";
+    let mut words = listing(below.name, &format!("{fields},chunk_size,zero,discards,lv_health_status"));
+    // Chunks and zeros are the pool's.
+    words.push(pool(below));
+    ("lvs of the thin volume and its pool", words)
+}
 
 const POOL: &str = "pool";
 

@@ -1,37 +1,17 @@
 //! LVM's VDO (dm-vdo, in Linux since 6.9): blocks that are there already are not stored again, others are compressed.
 
-use super::lvm::{PROGRAM, VERSIONS, VOLUME, command, field, group, listing, use_volume};
+use super::lvm::{VOLUME, command, field, group, listing, use_volume};
 use super::*;
 
-pub(crate) const LVMVDO: Layer = Layer {
-    name: "lvmvdo",
-    about: "one volume of LVM over all devices below that deduplicates and compresses (dm-vdo, Linux 6.9)",
-    settings: &[
-        setting("compression", SettingKind::Choice(SWITCH), Some("yes"), "whether blocks are compressed"),
-        setting("deduplication", SettingKind::Choice(SWITCH), Some("yes"), "whether equal blocks are stored once"),
-        Setting {
-            name: "slab",
-            kind: SettingKind::Size,
-            default: Some("2GiB"),
-            about: "the step in which a pool grows: a power of two, 128MiB to 32GiB; two and an index must fit",
-        },
-        DEVICES,
-    ],
-    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES, Need::Program { name: "vdoformat", package: "vdo" }],
-    modules: &["dm-vdo"],
-    versions: VERSIONS,
-    joins: true,
-    steps,
-    fact: |below| {
-        let fields = "lv_name,segtype,pool_lv,lv_size,vdo_compression,vdo_deduplication,vdo_slab_size";
-        let states = "vdo_compression_state,vdo_index_state,vdo_operating_mode,vdo_used_size";
-        ("lvs of the VDO volume", listing(below.name, &format!("{fields},{states}")))
-    },
-    mismatches,
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer { steps, fact, mismatches, ..data }
+}
 
-const SWITCH: &[&str] = &["yes", "no"];
+fn fact(below: &Below) -> (&'static str, Argv) {
+    let fields = "lv_name,segtype,pool_lv,lv_size,vdo_compression,vdo_deduplication,vdo_slab_size";
+    let states = "vdo_compression_state,vdo_index_state,vdo_operating_mode,vdo_used_size";
+    ("lvs of the VDO volume", listing(below.name, &format!("{fields},{states}")))
+}
 
 fn is_on(settings: &Settings, name: &str) -> bool {
     settings.text(name) != Some("no")

@@ -2,41 +2,21 @@
 
 use super::*;
 
-pub(crate) const MD: Layer = Layer {
-    name: "md",
-    about: "Linux's software RAID over all devices below",
-    settings: &[
-        Setting {
-            name: "level",
-            kind: SettingKind::Choice(&["raid0", "raid1", "raid5", "raid6", "raid10"]),
-            default: Some("raid1"),
-            about: "how the devices share the data",
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer {
+        // md takes two for each level but 6; of these, one with parity is a mirror.
+        least_by_settings: |settings| match level(settings) {
+            "raid5" => 3,
+            "raid6" => 4,
+            _ => 2,
         },
-        Setting { name: "chunk", kind: SettingKind::Size, default: Some("512KiB"), about: "of a stripe on one device" },
-        Setting {
-            name: "bitmap",
-            kind: SettingKind::Choice(&["internal", "none"]),
-            default: Some("internal"),
-            about: "whether it is noted what is being written; mdadm does so by itself on devices above 100 GB",
-        },
-        DEVICES,
-    ],
-    needs: &[Need::Root, Need::Program { name: "mdadm", package: "mdadm" }, WIPES],
-    modules: &["raid0", "raid1", "raid10", "raid456"],
-    versions: &[("mdadm", &["mdadm", "--version"])],
-    joins: true,
-    // md takes two for each level but 6; of these, one with parity is a mirror.
-    least_devices: |settings| match level(settings) {
-        "raid5" => 3,
-        "raid6" => 4,
-        _ => 2,
-    },
-    steps,
-    fact: |below| ("mdadm --detail", argv(["mdadm", "--detail", &node(below.name).display().to_string()])),
-    mismatches,
-    take_down: Some(&ARRAY),
-    ..Layer::DEFAULT
-};
+        steps,
+        fact: |below| ("mdadm --detail", argv(["mdadm", "--detail", &node(below.name).display().to_string()])),
+        mismatches,
+        take_down: Some(&ARRAY),
+        ..data
+    }
+}
 
 const ARRAY: TakeDown = TakeDown {
     word: "stop_array",

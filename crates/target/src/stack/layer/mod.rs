@@ -17,30 +17,42 @@ mod md;
 mod noflush;
 mod writecache;
 
+use super::data::{list, programs};
 use super::fs::Programs;
 use super::take_down::{Act, Named, Remains, Removal, TakeDown, There};
 use super::{Action, Argv, Step, argv};
 use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings, Tunables, setting};
+use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings, Tunables};
 use pickfs_system::need::Need;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// Every layer, sorted by name: its data, and the function that puts its code into the data.
+const ROWS: [(&str, fn(Layer) -> Layer); 13] = [
+    (include_str!("bcache.toml"), bcache::with_code),
+    (include_str!("delay.toml"), delay::with_code),
+    (include_str!("dm_zoned.toml"), dm_zoned::with_code),
+    (include_str!("integrity.toml"), integrity::with_code),
+    (include_str!("logwrites.toml"), logwrites::with_code),
+    (include_str!("luks.toml"), luks::with_code),
+    (include_str!("lvm.toml"), lvm::with_code),
+    (include_str!("lvmcache.toml"), lvmcache::with_code),
+    (include_str!("lvmthin.toml"), lvmthin::with_code),
+    (include_str!("lvmvdo.toml"), lvmvdo::with_code),
+    (include_str!("md.toml"), md::with_code),
+    (include_str!("noflush.toml"), noflush::with_code),
+    (include_str!("writecache.toml"), writecache::with_code),
+];
 
 /// Every layer, sorted by name.
-pub const ALL: &[&Layer] = &[
-    &bcache::BCACHE,
-    &delay::DELAY,
-    &dm_zoned::DM_ZONED,
-    &integrity::INTEGRITY,
-    &logwrites::LOGWRITES,
-    &luks::LUKS,
-    &lvm::LVM,
-    &lvmcache::LVMCACHE,
-    &lvmthin::LVMTHIN,
-    &lvmvdo::LVMVDO,
-    &md::MD,
-    &noflush::NOFLUSH,
-    &writecache::WRITECACHE,
-];
+pub static ALL: LazyLock<Vec<&'static Layer>> = LazyLock::new(|| {
+    let read = |(text, with_code): (&'static str, fn(Layer) -> Layer)| -> &'static Layer {
+        let data: Layer = toml::from_str(text).unwrap_or_else(|error| panic!("a layer came broken: {error}"));
+        Box::leak(Box::new(with_code(data.complete())))
+    };
+    ROWS.into_iter().map(read).collect()
+});
 
 /// Every layer has it: a mirror of slow disks can be made beside the fast disk that then caches it.
 const DEVICES: Setting = Setting {
@@ -80,42 +92,65 @@ impl Below<'_> {
     }
 }
 
-/// Something that makes devices of devices. A layer names what differs from [`Layer::DEFAULT`].
+/// Something that makes devices of devices: what is constant as data, what depends on the cell as functions.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Layer {
     pub name: &'static str,
     /// One phrase for `pickfs list layers`.
     pub about: &'static str,
+    #[serde(deserialize_with = "list")]
     pub settings: &'static [Setting],
+    /// Programs and the Debian packages that bring them.
+    #[serde(deserialize_with = "list")]
+    tools: &'static [(&'static str, &'static str)],
+    #[serde(deserialize_with = "list")]
+    more_needs: &'static [Need],
+    /// It makes mappings of the device mapper.
+    maps: bool,
+    /// All of these, and root.
+    #[serde(skip)]
     pub needs: &'static [Need],
-    /// What people turn of it, as far as its settings reach; sorted by name.
-    pub tunables: Tunables,
     /// Of the kernel, as modprobe names them.
+    #[serde(deserialize_with = "list")]
     pub modules: &'static [&'static str],
     /// Programs that print versions of what was used.
+    #[serde(deserialize_with = "programs")]
     pub versions: Programs,
     /// True where it makes one device of all, false where it makes one of each.
     pub joins: bool,
-    /// How many devices it takes from below at least.
-    pub least_devices: fn(&Settings) -> usize,
-    /// And at most, where there is a limit.
-    pub most_devices: Option<usize>,
-    /// What is wrong with settings that are right in themselves.
-    pub objections: fn(&Settings) -> Vec<Objection>,
+    /// How many devices it takes from below at least, and at most, where there is a limit.
+    least_devices: usize,
+    most_devices: Option<usize>,
     /// What lies on it reaches the same place of the first device below, and it keeps nothing of that itself.
     pub passes: bool,
     /// It takes host-managed disks, and what lies on it is written anywhere.
     pub takes_zones: bool,
     /// The last device below gets dm-log-writes' log of the first.
     pub logs: bool,
+    /// What people turn of it, as far as its settings reach; sorted by name.
+    #[serde(skip)]
+    pub tunables: Tunables,
+    /// How many devices these settings take at least.
+    #[serde(skip)]
+    least_by_settings: fn(&Settings) -> usize,
+    /// What is wrong with settings that are right in themselves.
+    #[serde(skip)]
+    pub objections: fn(&Settings) -> Vec<Objection>,
     /// Steps that build it. Those that use a device give it to what lies above, in their order.
+    #[serde(skip)]
     pub steps: fn(&Settings, &Below) -> Vec<Step>,
     /// A program that says what is in effect, by the fact that it becomes.
+    #[serde(skip)]
     pub fact: fn(&Below) -> (&'static str, Argv),
     /// How another machine, which has the same disks, opens what was made; `None` where that is not known.
+    #[serde(skip)]
     pub opens: Option<fn(&Below) -> Opening>,
     /// What that fact contradicts of what the plan asked for.
+    #[serde(skip)]
     mismatches: fn(&Settings, &str) -> Vec<Option<String>>,
     /// How what only this layer knows is taken down; others may use it too.
+    #[serde(skip)]
     pub(crate) take_down: Option<&'static TakeDown>,
 }
 
@@ -125,28 +160,45 @@ pub struct Opening {
     pub key: Option<PathBuf>,
 }
 
+impl Default for Layer {
+    fn default() -> Layer {
+        Layer {
+            name: "",
+            about: "",
+            settings: &[],
+            tools: &[],
+            more_needs: &[],
+            maps: true,
+            needs: &[],
+            modules: &["dm-mod"],
+            versions: &[],
+            joins: false,
+            least_devices: 1,
+            most_devices: None,
+            passes: false,
+            takes_zones: false,
+            logs: false,
+            tunables: Tunables(""),
+            least_by_settings: |_| 1,
+            objections: |_| Vec::new(),
+            steps: |_, _| Vec::new(),
+            fact: |_| ("", Vec::new()),
+            opens: None,
+            mismatches: |_, _| Vec::new(),
+            take_down: None,
+        }
+    }
+}
+
 impl Layer {
-    const DEFAULT: Layer = Layer {
-        name: "",
-        about: "",
-        settings: &[DEVICES],
-        needs: &[],
-        tunables: Tunables(""),
-        modules: &["dm-mod"],
-        versions: &[],
-        joins: false,
-        least_devices: |_| 1,
-        most_devices: None,
-        objections: |_| Vec::new(),
-        passes: false,
-        takes_zones: false,
-        logs: false,
-        steps: |_, _| Vec::new(),
-        fact: |_| ("", Vec::new()),
-        opens: None,
-        mismatches: |_, _| Vec::new(),
-        take_down: None,
-    };
+    /// With what follows from its data.
+    fn complete(self) -> Layer {
+        let programs = self.tools.iter().map(|(name, package)| Need::Program { name, package });
+        let mapper = if self.maps { vec![MAPPER, MAPS] } else { Vec::new() };
+        let needs = [Need::Root].into_iter().chain(programs).chain(mapper).chain(self.more_needs.iter().cloned());
+        let settings = [self.settings, &[DEVICES]].concat().leak();
+        Layer { needs: needs.collect::<Vec<_>>().leak(), settings, ..self }
+    }
 
     pub(crate) fn mismatches(&self, settings: &Settings, shown: &str) -> Vec<String> {
         (self.mismatches)(settings, shown).into_iter().flatten().collect()
@@ -165,7 +217,7 @@ pub(crate) fn taken(settings: &Settings, there: usize) -> usize {
 
 /// How many devices lie above a layer, or why it cannot be built on this number.
 pub fn above(layer: &Layer, settings: &Settings, there: usize) -> Result<usize, String> {
-    let (taken, least) = (taken(settings, there), (layer.least_devices)(settings));
+    let (taken, least) = (taken(settings, there), layer.least_devices.max((layer.least_by_settings)(settings)));
     if taken > there || least > there {
         return Err(format!("{} needs {} devices, and {there} lie below it", layer.name, taken.max(least)));
     }
@@ -206,6 +258,11 @@ fn open(device: &str, name: &str, words: Argv) -> [Step; 2] {
     [open, Step::new(format!("use what {device} holds"), Action::UseDevice(mapping(name)))]
 }
 
+/// The table of its mapping.
+fn table(fact: &'static str, below: &Below) -> (&'static str, Argv) {
+    (fact, argv(["dmsetup", "table", below.name]))
+}
+
 /// The type of a mapping, in what `dmsetup table` prints of it.
 fn mapping_differs(kind: &str, shown: &str) -> Vec<Option<String>> {
     vec![differs("a mapping of type", kind, shown.split_whitespace().nth(2))]
@@ -216,8 +273,6 @@ fn wipe(device: &str) -> Step {
     Step::run(format!("forget what was on {device}"), ["wipefs", "--all", "--force", "--quiet", device])
 }
 
-/// For [`wipe`].
-const WIPES: Need = Need::Program { name: "wipefs", package: "util-linux" };
 /// For mappings.
 const MAPPER: Need = Need::Driver {
     what: "device mapper",
@@ -225,7 +280,6 @@ const MAPPER: Need = Need::Driver {
     sign: "/sys/class/misc/device-mapper",
     hint: "boot Debian's stock kernel (linux-image-amd64), or use guests, which have it (--executor vm)",
 };
-const DMSETUP: Programs = &[("dmsetup", &["dmsetup", "version"])];
 /// For mappings and what takes them away.
 const MAPS: Need = Need::Program { name: "dmsetup", package: "dmsetup" };
 
@@ -280,7 +334,7 @@ mod tests {
     #[test]
     fn the_list_is_sorted_unique_and_described() {
         assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
-        for layer in ALL {
+        for layer in ALL.iter() {
             assert!(!layer.about.is_empty() && !layer.about.ends_with('.'), "{}", layer.name);
             assert!(layer.settings.iter().all(|setting| !setting.about.is_empty()), "{}", layer.name);
             assert!(layer.settings.iter().any(|setting| setting.name == DEVICES.name), "{}", layer.name);

@@ -3,18 +3,10 @@
 
 use super::*;
 
-pub(crate) const NOFLUSH: Layer = Layer {
-    name: "noflush",
-    about: "flushes that never reach the devices below: what power cuts must find (dm-switch)",
-    needs: &[Need::Root, MAPPER, MAPS],
-    modules: &["dm-switch"],
-    versions: DMSETUP,
-    steps: |_, below| steps(below),
-    fact: |below| ("dmsetup table of noflush", argv(["dmsetup", "table", below.name])),
-    mismatches: |_, shown| mapping_differs("switch", shown),
-    passes: true,
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    let mismatches = |_: &Settings, shown: &str| mapping_differs("switch", shown);
+    Layer { steps: |_, below| steps(below), fact: |below| table("dmsetup table of noflush", below), mismatches, ..data }
+}
 
 /// Sectors that have one path; all have the same.
 const REGION: &str = "2048";

@@ -1,29 +1,24 @@
 //! dm-writecache: the last device below takes the writes of those before it, and reads are not cached.
 
-use super::lvm::{PROGRAM, VERSIONS, field, listing};
-use super::lvmcache::{SIZE, cached};
+use super::lvm::{field, listing};
+use super::lvmcache::cached;
 use super::*;
 
-pub(crate) const WRITECACHE: Layer = Layer {
-    name: "writecache",
-    about: "one logical volume of LVM on the devices below but the last, which takes its writes (dm-writecache)",
-    settings: &[SIZE, DEVICES],
-    needs: &[Need::Root, PROGRAM, MAPPER, MAPS, WIPES],
-    modules: &["dm-writecache"],
-    versions: VERSIONS,
-    joins: true,
-    least_devices: |_| 2,
-    steps: |settings, below| cached(settings, below, &["writecache"]),
-    fact: |below| {
-        let fields = "lv_name,segtype,writecache_block_size,writecache_total_blocks,writecache_error,lv_size,devices";
-        ("lvs of the write cache", listing(below.name, fields))
-    },
-    mismatches: |_, shown| {
-        let kind = differs("a volume of type", "writecache", field(shown, "LVM2_SEGTYPE"));
-        vec![kind, differs("write errors", "0", field(shown, "LVM2_WRITECACHE_ERROR"))]
-    },
-    ..Layer::DEFAULT
-};
+pub(super) fn with_code(data: Layer) -> Layer {
+    Layer {
+        steps: |settings, below| cached(settings, below, &["writecache"]),
+        fact: |below| {
+            let fields =
+                "lv_name,segtype,writecache_block_size,writecache_total_blocks,writecache_error,lv_size,devices";
+            ("lvs of the write cache", listing(below.name, fields))
+        },
+        mismatches: |_, shown| {
+            let kind = differs("a volume of type", "writecache", field(shown, "LVM2_SEGTYPE"));
+            vec![kind, differs("write errors", "0", field(shown, "LVM2_WRITECACHE_ERROR"))]
+        },
+        ..data
+    }
+}
 
 #[cfg(test)]
 mod tests {

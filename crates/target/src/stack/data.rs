@@ -1,0 +1,24 @@
+//! Readers of the data of plug-ins: what is read lasts as long as the program.
+
+use super::fs::Programs;
+use serde::{Deserialize, Deserializer};
+
+pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
+    data: D,
+) -> Result<&'static [T], D::Error> {
+    Ok(Vec::deserialize(data)?.leak())
+}
+
+/// Commands.
+pub(crate) fn commands<'de: 'static, D: Deserializer<'de>>(
+    data: D,
+) -> Result<&'static [&'static [&'static str]], D::Error> {
+    let commands: Vec<Vec<&'static str>> = Vec::deserialize(data)?;
+    Ok(commands.into_iter().map(|words| &*words.leak()).collect::<Vec<_>>().leak())
+}
+
+/// Commands with names.
+pub(crate) fn programs<'de: 'static, D: Deserializer<'de>>(data: D) -> Result<Programs, D::Error> {
+    let programs: Vec<(&'static str, Vec<&'static str>)> = Vec::deserialize(data)?;
+    Ok(programs.into_iter().map(|(name, words)| (name, &*words.leak())).collect::<Vec<_>>().leak())
+}
