@@ -1,7 +1,9 @@
 //! Readers of the data of plug-ins: what is read lasts as long as the program.
 
-use super::fs::Programs;
 use serde::{Deserialize, Deserializer};
+
+/// Programs by the name of the fact that they print. [`super::fs::FsSpec`] says what stands for a cell's device and the like.
+pub(crate) type Programs = &'static [(&'static str, &'static [&'static str])];
 
 pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
     data: D,

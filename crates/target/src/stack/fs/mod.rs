@@ -23,6 +23,7 @@ mod tunables;
 mod zfs;
 mod zfs_fuse;
 
+pub(crate) use super::data::Programs;
 use super::data::{list, programs};
 use super::{Argv, Step, argv};
 use feature::*;
@@ -36,7 +37,7 @@ use programs::SNAPSHOT;
 pub(crate) use programs::{Commit, FreeSpace, MOUNT, Snapshots, TRIM, Upkeep};
 use serde::Deserialize;
 pub use spec::FsSpec;
-pub(crate) use spec::{Facts, Programs, argvs};
+pub(crate) use spec::{Facts, argvs};
 use spec::{MOUNT_POINT, filled};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

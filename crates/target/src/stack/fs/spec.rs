@@ -2,6 +2,7 @@
 
 use super::Filesystem;
 use super::feature::FsState;
+use crate::stack::data::Programs;
 use crate::stack::{Argv, argv};
 use pickfs_core::plan::{Discard, Target, join};
 use std::collections::BTreeMap;
@@ -101,9 +102,6 @@ impl<'a> FsSpec<'a> {
 
 /// What programs printed, by name.
 pub(crate) type Facts = BTreeMap<String, String>;
-
-/// Programs by the name of the fact that they print. [`DEVICE`], [`MOUNT_POINT`] and the like stand for the cell's.
-pub(crate) type Programs = &'static [(&'static str, &'static [&'static str])];
 
 pub(super) const DEVICE: &str = "{device}";
 pub(super) const MOUNT_POINT: &str = "{mount point}";

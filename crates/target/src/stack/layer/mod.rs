@@ -17,8 +17,7 @@ mod md;
 mod noflush;
 mod writecache;
 
-use super::data::{list, programs};
-use super::fs::Programs;
+use super::data::{Programs, list, programs};
 use super::take_down::{Act, Named, Remains, Removal, TakeDown, There};
 use super::{Action, Argv, Step, argv};
 use pickfs_core::journal::Undo;
