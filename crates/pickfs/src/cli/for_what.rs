@@ -271,8 +271,7 @@ fn known(purpose: &Purpose, disk: &Disk) -> String {
     let says = match (exact.is_empty(), near.is_empty()) {
         (false, _) => format!("on {}:", disk.words),
         (true, false) => format!("nothing of this work; the nearest is work on many small files, on {}:", disk.words),
-        (true, true) if !is_in_atlas(purpose) => "nothing: this work was not simulated yet".into(),
-        (true, true) => format!("nothing of this work on {}", disk.words),
+        (true, true) => unknown(purpose, disk),
     };
     let _ = writeln!(text, "{}", wrapped("  ", &says, width));
     if exact.is_empty() && purpose.has_short() {
@@ -280,7 +279,7 @@ fn known(purpose: &Purpose, disk: &Disk) -> String {
         let command = format!("pickfs for {} --sim {model} --short --now", purpose.name);
         let _ = writeln!(text, "{}", wrapped("  ", &format!("`{command}` simulates it"), width));
     }
-    let is_part = !exact.is_empty() && purpose.short_is_one_of_several();
+    let is_exact = !exact.is_empty();
     let shown = if exact.is_empty() { near } else { exact };
     for of_disk in shown.chunk_by(|one, next| (&one.disk, &one.work) == (&next.disk, &next.work)) {
         let Digest { disk, data, rounds, day, .. } = &of_disk[0];
@@ -294,16 +293,21 @@ fn known(purpose: &Purpose, disk: &Disk) -> String {
         let caveat = "Real disks and processors differ from models; more data can change the order.";
         let _ = writeln!(text, "{}", wrapped("  ", caveat, width));
     }
-    if is_part {
-        let part = "It is one of the works below, with fewer files; the others were not simulated.";
+    if is_exact {
+        let part = "What was simulated is a small part of the work below.";
         let _ = writeln!(text, "{}", wrapped("  ", part, width));
     }
     text
 }
 
-fn is_in_atlas(purpose: &Purpose) -> bool {
-    let works = purpose.in_atlas();
-    purpose::atlas().iter().any(|digest| works.contains(&digest.work))
+/// Why there is no answer for this disk.
+fn unknown(purpose: &Purpose, disk: &Disk) -> String {
+    let others = Vec::from_iter(purpose.disks_in_atlas()).join(", ");
+    match (purpose.unsimulated.as_str(), others.as_str()) {
+        ("", "") => "nothing: this work was not simulated yet".into(),
+        ("", others) => format!("nothing of this work on {}; --disk has it on {others}", disk.words),
+        (reason, _) => format!("nothing: {reason}"),
+    }
 }
 
 /// "6.1" of "6.1.0-56-amd64".

@@ -6,6 +6,7 @@ use anyhow::Result;
 use pickfs_core::plan::{self, PlanArgs, PlanFlags};
 use pickfs_host::wording::digest::Digest;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +32,9 @@ pub(super) struct Purpose {
     /// The work that the atlas simulates: the purpose's own, in a short form.
     #[serde(default)]
     short: toml::Table,
+    /// Why it has neither.
+    #[serde(default)]
+    pub(super) unsimulated: String,
     /// What of the question the plan does not measure.
     #[serde(default)]
     pub(super) lacks: String,
@@ -106,10 +110,10 @@ impl Purpose {
         self.atlas.iter().cloned().chain([self.name.to_string()]).collect()
     }
 
-    /// Whether the short form leaves out works.
-    pub(super) fn short_is_one_of_several(&self) -> bool {
-        self.has_short()
-            && self.plan.get("work").and_then(|works| works.as_array()).is_some_and(|works| works.len() > 1)
+    /// Disks on which the atlas has this work, sorted.
+    pub(super) fn disks_in_atlas(&self) -> BTreeSet<String> {
+        let works = self.in_atlas();
+        atlas().into_iter().filter(|digest| works.contains(&digest.work)).map(|digest| digest.disk).collect()
     }
 
     /// The plan of its run in the atlas, whose work has the purpose's name; on the disk that the options name.
@@ -161,7 +165,6 @@ pub(super) fn atlas() -> Vec<Digest> {
 mod tests {
     use super::*;
     use crate::cli::plan_source;
-    use std::collections::BTreeSet;
 
     #[test]
     fn every_purpose_is_complete_and_found_by_each_of_its_words() {
@@ -222,12 +225,49 @@ mod tests {
         assert!(without.in_short(&given).is_err_and(|error| error.to_string().contains("no short form")));
     }
 
+    /// `make atlas-digest` writes what has changed.
     #[test]
     fn the_page_lists_them() {
-        let page = include_str!("../../../../docs/for.md");
-        let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
-        let wanted: Vec<String> = all().map(|one| format!("| `{}` | {} |", one.name, one.about)).collect();
-        assert_eq!(listed, wanted);
+        let known = |one: &Purpose| match one.disks_in_atlas() {
+            disks if !disks.is_empty() => Vec::from_iter(disks).join(", "),
+            _ if one.has_short() => "not yet".into(),
+            _ => format!("no: {}", one.unsimulated),
+        };
+        let rows: Vec<String> =
+            all().map(|one| format!("| `{}` | {} | {} |", one.name, one.about, known(&one))).collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/for.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        let (first, last) = (page.find("| `").expect("a table"), page.rfind(" |\n").expect("a table") + 2);
+        let wanted = format!("{}{}{}", &page[..first], rows.join("\n"), &page[last..]);
+        if std::env::var_os("PICKFS_WRITE_DIGEST").is_some() {
+            std::fs::write(path, &wanted).expect("the page");
+        }
+        assert_eq!(page, wanted, "`make atlas-digest` brings it up to date");
+    }
+
+    /// Each word is in the atlas or can be simulated for it, or says why not.
+    #[test]
+    fn words_without_a_simulation_have_the_reason() {
+        for one in all() {
+            let simulated = one.has_short() || !one.atlas.is_empty();
+            assert_eq!(simulated, one.unsimulated.is_empty(), "{}", one.name);
+        }
+    }
+
+    /// A run of the atlas answers what its word asks now, whatever the word's file said when it was made.
+    #[test]
+    fn runs_of_the_atlas_have_the_plans_of_their_words() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../atlas");
+        for digest in atlas() {
+            let Some(one) = all().find(|one| one.name == digest.work) else { continue };
+            let file = folder.join(format!("{}-{}-bookworm.jsonl.xz", one.name, digest.disk));
+            let unpacked = std::process::Command::new("xz").arg("-dc").arg(&file).output().expect("xz").stdout;
+            let made = pickfs_core::journal::fold(&unpacked[..]).expect("a journal").run.expect("a run").plan;
+            let mut given = PlanFlags::default();
+            given.set("sim", [&digest.disk]);
+            let now = plan_source::checked(one.in_short(&given).expect(one.name)).expect(one.name);
+            assert_eq!(made, now, "{}: `packaging/atlas` makes it anew", file.display());
+        }
     }
 
     /// Each has something to show for it: a run of the atlas, where it names one.

@@ -26,6 +26,13 @@ fn names() -> Vec<String> {
     names
 }
 
+/// Of "maildir-hdd-7200-bookworm".
+fn work_and_disk(name: &str) -> (&str, &str) {
+    let (rest, _kernel) = name.rsplit_once('-').unwrap();
+    let of_disk = |disk: &str| Some((rest.strip_suffix(disk)?.strip_suffix('-')?, &rest[rest.len() - disk.len()..]));
+    pickfs_disks::ALL.iter().find_map(|disk| of_disk(disk.name)).expect(name)
+}
+
 #[test]
 fn the_atlas_answers() {
     let lab = Lab::new();
@@ -35,9 +42,7 @@ fn the_atlas_answers() {
     let bytes: u64 = std::fs::read_dir(atlas()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(bytes < 20 << 20, "{bytes} bytes");
     for name in &names {
-        // "maildir-hdd-7200-bookworm".
-        let (work, rest) = name.split_once('-').unwrap();
-        let (disk, _) = rest.rsplit_once('-').unwrap();
+        let (work, disk) = work_and_disk(name);
         let said = lab.run(&["ask", "store", "--disk", disk, "--like", work, "-n", "99"]).code(0).out;
         assert!(said.contains(&format!("simulated {disk}")), "{name}: {said}");
         assert!(said.contains("pickfs run --trust --again store/journals/"), "{name}: {said}");
@@ -63,6 +68,25 @@ fn the_digest_is_what_the_journals_say() {
     }
     assert!(all.len() >= 12 && all.iter().all(|digest| digest.rounds >= 3 && !digest.verdict.is_empty()), "{all:?}");
     assert_eq!(std::fs::read_to_string(file).unwrap(), wanted, "`make atlas-digest` brings it up to date");
+}
+
+/// By its own facts, where that version wrote them, and in atlas/program.
+#[test]
+fn each_run_has_the_program_that_made_it() {
+    let lab = Lab::new();
+    let programs = std::fs::read_to_string(atlas().join("program")).unwrap();
+    let is_of = |word: &str, name: &str| match word.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => word == name,
+    };
+    for name in names() {
+        let line = programs.lines().find(|line| line.split(' ').skip(1).any(|word| is_of(word, &name))).expect(&name);
+        let sum = line.split(' ').next().unwrap();
+        assert!(sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit()), "{line}");
+        unpack(&lab, &name);
+        let host = lab.folded_at(&format!("runs/{name}.jsonl")).host;
+        assert!(host.get("simulated by").is_none_or(|fact| fact.contains(sum)), "{name}: {host:?}");
+    }
 }
 
 /// Times of the first round, by target and phase; digests of disks too.
@@ -107,7 +131,7 @@ fn a_shipped_round_is_the_same_again() {
     assert!(made.len() >= 5 * 4, "{made:?}");
     let sum = run(&["sha256sum", &program.display().to_string()]);
     let of_atlas = std::fs::read_to_string(atlas().join("program")).unwrap();
-    if of_atlas.starts_with(&sum[..64]) {
+    if of_atlas.lines().any(|line| line.starts_with(&sum[..64]) && line.ends_with("maildir-* site-*")) {
         assert_eq!(made, again);
         println!("{} figures, the same to the last digit", made.len());
         return;
