@@ -1,7 +1,7 @@
 //! A run in the few words that a program can carry: what simulated runs that come with pickfs found.
 
 use super::text::plain;
-use crate::analysis::Model;
+use crate::analysis::{Model, WorkReport};
 use serde::{Deserialize, Serialize};
 
 /// A work of a simulated run.
@@ -24,14 +24,22 @@ pub struct Digest {
 pub fn digests(model: &Model) -> Vec<Digest> {
     let [disk] = model.disks.as_slice() else { return Vec::new() };
     let Some(disk) = &disk.model else { return Vec::new() };
-    let digest = |work: &crate::analysis::WorkReport| Digest {
+    let digest = |work: &WorkReport| Digest {
         work: work.name.clone(),
         disk: disk.clone(),
         kernel: model.kernel().unwrap_or_default(),
         day: model.started.chars().take("2026-11-24".len()).collect(),
         data: plain(&work.work_and_data()),
         rounds: work.rounds,
-        verdict: plain(&work.headline(model)),
+        verdict: plain(&verdict(model, work)),
     };
     model.works.iter().map(digest).collect()
+}
+
+/// Of the only work, what opens its report: where the plan says how often each phase happens, that decides.
+fn verdict(model: &Model, work: &WorkReport) -> String {
+    match (&model.overall, model.works.as_slice()) {
+        (Some(overall), [_]) => overall.work.headline(model),
+        _ => work.headline(model),
+    }
 }

@@ -3,6 +3,7 @@
 use crate::common::{Lab, no_guests, not_run, run};
 use pickfs_core::journal::{Folded, Outcome};
 use pickfs_host::wording::digest::{Digest, digests};
+use pickfs_host::wording::text::plain;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -56,7 +57,15 @@ fn the_digest_is_what_the_journals_say() {
     let lab = Lab::new();
     let digests_of = |name: &String| {
         unpack(&lab, name);
-        digests(&pickfs_host::analysis::model(&lab.folded_at(&format!("runs/{name}.jsonl"))).expect("a report"))
+        let model = pickfs_host::analysis::model(&lab.folded_at(&format!("runs/{name}.jsonl"))).expect("a report");
+        let digests = digests(&model);
+        // A report's first sentence, whatever decides in it.
+        assert_eq!(
+            digests.iter().map(|one| &one.verdict).collect::<Vec<_>>(),
+            [&plain(&model.headlines()[0])],
+            "{name}"
+        );
+        digests
     };
     let mut all: Vec<Digest> = names().iter().flat_map(digests_of).collect();
     all.sort();
