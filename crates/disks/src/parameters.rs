@@ -98,10 +98,20 @@ impl Disk {
 
     /// The same disk with another number, of six digits.
     pub fn with(&self, name: &str, number: f64) -> Result<Disk> {
+        self.with_value(name, significant(number, 6).into())
+    }
+
+    /// The same disk with a distribution: pairs of percent, and the longest time of that share.
+    pub(crate) fn with_pairs(&self, name: &str, pairs: &[[f64; 2]]) -> Result<Disk> {
+        let short = |pair: &[f64; 2]| pair.map(|number| (number * 100.0).round() / 100.0);
+        self.with_value(name, toml::Value::try_from(pairs.iter().map(short).collect::<Vec<_>>())?)
+    }
+
+    fn with_value(&self, name: &str, value: toml::Value) -> Result<Disk> {
         let mut changed = self.clone();
         let place = changed.parameters.get_mut(name).and_then(toml::Value::as_table_mut);
         let fields = place.with_context(|| format!("the parameter `{name}` is missing"))?;
-        fields.insert("is".to_string(), significant(number, 6).into());
+        fields.insert("is".to_string(), value);
         Ok(changed)
     }
 
@@ -162,7 +172,7 @@ const SEEK_AT: usize = TABLES;
 const ZONE_AT: usize = SEEK_AT + 2 * MOST_SEEKS;
 const MOST_ZONES: u64 = 32;
 const FLUSH_AT: usize = ZONE_AT + 3 * MOST_ZONES as usize;
-const MOST_FLUSHES: usize = 16;
+pub(crate) const MOST_FLUSHES: usize = 16;
 
 /// What a parameter's number is multiplied with, or made of.
 #[derive(Clone, Copy)]
@@ -192,7 +202,7 @@ const OF_DISKS: &[Field] = &[
 ];
 
 /// A number, or shares of all flushes with the longest of them: [[0, 300], [50, 330], [100, 2000]].
-const FLUSH: &str = "flush_us";
+pub(crate) const FLUSH: &str = "flush_us";
 
 const OF_HARD_DISKS: &[Field] = &[
     ("turn_us", "TURN_NS", By(1e3)),

@@ -25,8 +25,8 @@ pub struct Round {
 pub struct Writes {
     /// Random writes of 4 KiB, one at a time.
     pub random: Option<Loop>,
-    /// By number of random writes before it: nanoseconds of a flush.
-    pub flushes: Vec<(usize, f64)>,
+    /// By number of random writes before it: nanoseconds of each flush.
+    pub flushes: Vec<(usize, Vec<f64>)>,
     /// Bytes that were written in sequence before, and bytes a second; in the first round only.
     pub sustained: Vec<(u64, f64)>,
 }
@@ -36,10 +36,46 @@ pub struct Writes {
 pub(crate) struct Parameter {
     pub name: &'static str,
     pub value: f64,
+    /// Where one number is not enough: pairs of percent and value, with their median as `value`. Empty elsewhere.
+    pub pairs: Vec<[f64; 2]>,
 }
 
 pub(crate) fn parameter(name: &'static str, value: f64) -> Parameter {
-    Parameter { name, value }
+    Parameter { name, value, pairs: Vec::new() }
+}
+
+impl Writes {
+    /// Nanoseconds of flushes after this number of writes, the shortest first; none where there are none.
+    pub fn flushes_after(&self, unsaved: usize) -> Option<Vec<f64>> {
+        let (_, times) = self.flushes.iter().find(|(count, times)| *count == unsaved && !times.is_empty())?;
+        let mut sorted = times.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Some(sorted)
+    }
+}
+
+/// A time that is farther than this from its line is a corner of its own, as a share of the line.
+pub(crate) const NEAR: f64 = 0.02;
+
+/// Pairs of percent and time, at most `most`, whose lines follow the sorted times: both ends, and then the time that is farthest
+/// from its line, until all are near. So a gap between two modes has a corner on each side.
+pub(crate) fn distribution(sorted: &[f64], most: usize) -> Vec<[f64; 2]> {
+    let last = sorted.len().saturating_sub(1);
+    let mut corners = vec![0, last];
+    let off = |low: usize, high: usize, at: usize| {
+        let share = (at - low) as f64 / (high - low) as f64;
+        (sorted[at] / (sorted[low] + (sorted[high] - sorted[low]) * share)).ln().abs()
+    };
+    while corners.len() < most {
+        let between =
+            corners.windows(2).flat_map(|ends| (ends[0] + 1..ends[1]).map(|at| (at, off(ends[0], ends[1], at))));
+        let Some((farthest, _)) = between.filter(|(_, off)| *off > NEAR).max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            break;
+        };
+        corners.push(farthest);
+        corners.sort_unstable();
+    }
+    corners.into_iter().map(|at| [100.0 * at as f64 / last.max(1) as f64, sorted[at]]).collect()
 }
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
@@ -47,7 +83,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// One round from all: medians, and the shortest seeks.
+/// One round from all: medians, the shortest seeks, and all flushes.
 pub fn pooled(rounds: &[Round]) -> Round {
     let Some(first) = rounds.first() else { return Round::default() };
     let of = |value: &dyn Fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(value).collect());
@@ -74,8 +110,11 @@ pub fn pooled(rounds: &[Round]) -> Round {
     });
     let writes = first.writes.as_ref().map(|writes| Writes {
         random: Some(looped(&|round| round.writes.as_ref()?.random)),
-        flushes: (writes.flushes.iter().enumerate())
-            .map(|(at, (unsaved, _))| (*unsaved, of(&|round| Some(round.writes.as_ref()?.flushes.get(at)?.1))))
+        flushes: (writes.flushes.iter())
+            .map(|(unsaved, _)| {
+                let each = rounds.iter().filter_map(|round| round.writes.as_ref()?.flushes_after(*unsaved));
+                (*unsaved, each.flatten().collect())
+            })
             .collect(),
         sustained: writes.sustained.clone(),
     });

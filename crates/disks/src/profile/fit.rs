@@ -39,6 +39,9 @@ pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> 
     let mut disk = base.clone();
     for parameter in &found {
         disk = disk.with(parameter.name, parameter.value)?;
+        if !parameter.pairs.is_empty() {
+            disk = disk.with_pairs(parameter.name, &parameter.pairs)?;
+        }
     }
     let mut text = format!("about = {}\n", quoted(about.name));
     writeln!(text, "kind = \"{}\"\n\n[parameters]", if base.kind == Kind::HardDisk { "hard-disk" } else { "flash" })?;
@@ -46,15 +49,18 @@ pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> 
     for name in disk.parameters.keys() {
         let sourced = disk.sourced(name)?;
         let source = match found.iter().find(|parameter| parameter.name == name) {
-            Some(_) => {
+            Some(of_all) => {
                 let all = each.iter().flatten().filter(|parameter| parameter.name == name).map(|one| one.value);
                 let (low, high) =
                     all.fold((f64::INFINITY, 0.0_f64), |range, value| (range.0.min(value), range.1.max(value)));
+                let is_one = of_all.pairs.is_empty();
                 format!(
-                    "measured on {}; rounds by themselves: {} to {}",
+                    "measured on {}; {} by themselves: {} to {}{}",
                     about.date,
+                    if is_one { "rounds" } else { "medians of rounds" },
                     significant(low, 4),
-                    significant(high, 4)
+                    significant(high, 4),
+                    if is_one { "" } else { "; assumed: they do not depend on each other" }
                 )
             }
             None if name == "capacity_gb" || name == "depth" => "as the system reports it".to_string(),

@@ -1,8 +1,8 @@
 //! The parameters of flash, from what a round has measured: those with which the model gives the same.
 
-use super::super::parameters::{Disk, at};
+use super::super::parameters::{Disk, FLUSH, MOST_FLUSHES, at};
 use super::super::virtual_clock::{Clock, Loop, PAGE, Random, asked};
-use super::figures::{Parameter, Round, median, parameter};
+use super::figures::{NEAR, Parameter, Round, distribution, median, parameter};
 use anyhow::Result;
 use pickfs_system::sys::disk_model::{DiskModel, Operation};
 
@@ -93,14 +93,23 @@ fn writes(round: &Round, found: &[Parameter], base: &Disk) -> Result<Vec<Paramet
     for parameter in &more {
         disk = disk.with(parameter.name, parameter.value)?;
     }
-    let flush = |unsaved: usize| writes.flushes.iter().find(|(count, _)| *count == unsaved).map(|(_, ns)| *ns);
-    let (Some(empty), Some(one), Some(full)) = (flush(0), flush(1), flush(256)) else { return Ok(more) };
-    // With capacitors a flush has nothing to wait for.
-    let protected = f64::from(u8::from(full - empty < LONGER));
+    let flushes = [0, 1, 256].map(|unsaved| writes.flushes_after(unsaved));
+    let [Some(empty), Some(one), Some(full)] = flushes else { return Ok(more) };
+    // With capacitors a flush has nothing to wait for. Of flushes with modes the shortest are alike.
+    let protected = f64::from(u8::from(full[0] - empty[0] < LONGER));
     disk = disk.with("power_loss_protection", protected)?;
-    let us = where_it_gives(0.0, one / 1e3, one, |us| flush_after_one(&disk.with("flush_us", us)?))?;
-    more.extend([parameter("power_loss_protection", protected), parameter("flush_us", us)]);
+    more.extend([parameter("power_loss_protection", protected), flush_times(&one, &disk)?]);
     Ok(more)
+}
+
+/// A number where all flushes take as long, else a distribution; both less what the model takes for the write.
+fn flush_times(sorted: &[f64], disk: &Disk) -> Result<Parameter> {
+    let write = flush_after_one(&disk.with(FLUSH, 0.0)?)?;
+    let us = |ns: f64| ((ns - write) / 1e3).max(0.0);
+    let pairs = distribution(sorted, MOST_FLUSHES);
+    let is_number = pairs.len() == 2 && pairs[1][1] < (1.0 + NEAR) * pairs[0][1];
+    let pairs = pairs.into_iter().filter(|_| !is_number).map(|[percent, ns]| [percent, us(ns)]).collect();
+    Ok(Parameter { pairs, ..parameter(FLUSH, us(median(sorted.to_vec()))) })
 }
 
 /// Nanoseconds of a flush after one write.

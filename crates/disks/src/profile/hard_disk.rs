@@ -1,7 +1,7 @@
 //! The parameters of a hard disk, from what a round has measured.
 
 use super::super::parameters::{Disk, significant};
-use super::figures::{Parameter, Round, parameter};
+use super::figures::{Parameter, Round, median, parameter};
 use anyhow::Result;
 
 /// Lengths of tracks at the outer and the inner edge, in any unit. Between them they fall evenly with the radius.
@@ -140,7 +140,7 @@ fn solved(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
 fn writes(round: &Round, turn: f64, command: f64) -> Vec<Parameter> {
     let Some(writes) = &round.writes else { return Vec::new() };
     let random = writes.random.map_or(f64::NAN, |found| found.mean_ns);
-    let flush = writes.flushes.first().map_or(f64::NAN, |(_, ns)| *ns);
+    let flush = writes.flushes_after(0).map_or(f64::NAN, median);
     let is_cached = f64::from(u8::from(random < turn / 4.0));
     vec![parameter("write_cache", is_cached), parameter("flush_us", (flush - command).max(0.0) / 1e3)]
 }

@@ -61,6 +61,8 @@ const LONGEST_WRITING: u64 = 60_000_000_000;
 /// Random writes between two flushes.
 const UNSAVED: [usize; 4] = [0, 1, 32, 256];
 const FLUSHES: usize = 12;
+/// Those of flash after one write, which show how its flushes are distributed.
+const MANY_FLUSHES: usize = 200;
 /// Sectors that a seek passes at least: what lies nearer may have been read ahead.
 const NEAREST: f64 = 32768.0;
 
@@ -188,12 +190,13 @@ impl Asking<'_> {
         let mut flushes = Vec::new();
         for unsaved in UNSAVED {
             let mut took = Vec::new();
-            for _ in 0..FLUSHES {
+            let is_for_all = unsaved == 1 && self.wish.kind == Kind::Flash;
+            for _ in 0..if is_for_all { MANY_FLUSHES } else { FLUSHES } {
                 let writes: Vec<Asked> = (0..unsaved).map(|_| asked(Operation::Write, self.page(), PAGE)).collect();
                 self.drive.answer(1, &writes)?;
                 took.push(self.drive.answer(1, &[flush])?.times[0] as f64);
             }
-            flushes.push((unsaved, median(took)));
+            flushes.push((unsaved, took));
         }
         Ok(Writes { random, flushes, sustained: Vec::new() })
     }

@@ -136,3 +136,27 @@ fn a_tiny_disk_is_refused() {
     let said = measure(&mut Modelled::new(&disk), wish, &mut |_| ()).expect_err("too small");
     assert!(said.to_string().contains("64 MiB"), "{said}");
 }
+
+/// Two modes and a tail, of which one number would be wrong for nearly all flushes.
+#[test]
+fn flushes_with_two_modes_are_found_again() {
+    let share = |pairs: &[[f64; 2]], percent: f64| {
+        let above = pairs.iter().position(|pair| pair[0] >= percent).expect("it rises to 100");
+        let ends = [pairs[above.saturating_sub(1)], pairs[above]];
+        let part = (percent - ends[0][0]) / (ends[1][0] - ends[0][0]).max(1e-9);
+        ends[0][1] + (ends[1][1] - ends[0][1]) * part
+    };
+    for base in ["sata-ssd", "nvme"] {
+        let planted = [[0.0, 300.0], [35.0, 330.0], [35.01, 1300.0], [98.0, 1400.0], [100.0, 9000.0]];
+        let disk = find(base).expect("it").with_pairs("flush_us", &planted).expect("a distribution");
+        let found = profiled(&disk, base, true);
+        assert_eq!(found.disk.number("power_loss_protection").expect("it"), 0.0);
+        let is = found.disk.sourced("flush_us").expect("it").is;
+        let pairs: Vec<[f64; 2]> = is.try_into().expect("pairs");
+        for percent in [2.0, 15.0, 31.0, 39.0, 60.0, 90.0] {
+            near(&format!("{base}, {percent} %"), share(&pairs, percent), share(&planted, percent), 0.05);
+        }
+        assert!(share(&pairs, 99.9) > 2000.0, "{base}: the tail is cut off: {pairs:?}");
+        assert!(found.toml.contains("do not depend on each other"), "{}", found.toml);
+    }
+}

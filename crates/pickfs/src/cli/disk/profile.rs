@@ -186,8 +186,8 @@ fn compared(rounds: &[Round], disk: &Disk) -> Result<Vec<Compared>> {
     );
     for (unsaved, model) in speeds.flushes {
         let of = |round: &Round| {
-            let flushes = &round.writes.as_ref()?.flushes;
-            flushes.iter().find(|(count, _)| *count as u64 == unsaved).map(|(_, ns)| *ns)
+            let times = round.writes.as_ref()?.flushes_after(unsaved as usize)?;
+            Some(times.iter().sum::<f64>() / times.len() as f64)
         };
         row(&format!("flush after {unsaved} random writes"), &of, model, time);
     }
