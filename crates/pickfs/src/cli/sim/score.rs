@@ -34,6 +34,9 @@ pub(super) struct Score {
     /// How many times the files that a table names
     #[arg(long, default_value_t = 1.0, value_name = "NUMBER")]
     scale: f64,
+    /// Simulate N cells at once; each has the memory that its table names
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    jobs: u32,
     /// Explain each miss by `pickfs why`, which simulates its two cells again; what was explained is kept beside the journals
     #[arg(long, conflicts_with = "no_run")]
     why: bool,
@@ -98,6 +101,7 @@ impl Score {
         let journal = self.journals.join(format!("{name}.jsonl"));
         if !self.no_run {
             let mut plan = self.plan(&table)?;
+            plan.jobs = self.jobs;
             if self.scale < 1.0 {
                 plan.targets.iter_mut().try_for_each(|target| self.shrink_buffers(&mut target.machine))?;
             }
@@ -264,7 +268,7 @@ impl Done<'_> {
             }
         }
         let scale = self.arguments.scale;
-        if scale != 1.0 {
+        if scale != 1.0 && words.columns.iter().any(|column| column.scaled().is_some()) {
             let buffers =
                 words.machines()?.iter().filter_map(|machine| pickfs_disks::find(&machine.disk)).any(has_buffers);
             let too = [(words.heading.memory.is_some(), "the memory"), (buffers, "the buffers of the hard disk")];
@@ -333,7 +337,8 @@ mod tests {
     fn every_table_that_comes_with_pickfs_makes_a_plan() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/score-card");
         let journals = PathBuf::from("journals");
-        let score = Score { tables: vec![folder], journals, no_run: true, scale: 0.01, why: false, output: None };
+        let score =
+            Score { tables: vec![folder], journals, no_run: true, scale: 0.01, jobs: 1, why: false, output: None };
         let files = score.files().expect("tables");
         assert!(files.len() >= 3, "{files:?}");
         for file in files {

@@ -97,6 +97,13 @@ fn usual_metric() -> String {
     "time_ns".into()
 }
 
+impl Column {
+    /// The setting that `--scale` multiplies; `None` where the work is always the published one.
+    pub(super) fn scaled(&self) -> Option<&str> {
+        self.scaled.as_deref().or(self.work.contains_key("like").then_some("scale"))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Better {
@@ -238,7 +245,6 @@ impl Words {
         set("executor", "sim".into());
         set("other_speeds", false.into());
         set("duplicate", false.into());
-        set("jobs", 1.into());
         let size = self.heading.size.as_ref().map(|size| scaled(size, scale, LEAST_SIZE));
         let size = size.unwrap_or_else(|| Ok(USUAL_SIZE.into()))?;
         set("backing", toml::Table::from_iter([("memory".to_string(), size)]).into());
@@ -259,8 +265,7 @@ impl Words {
             .map(|(_, column)| {
                 let mut work = column.work.clone();
                 work.insert("name".into(), column.name.clone().into());
-                let usual = work.contains_key("like").then_some("scale");
-                if let Some(name) = column.scaled.as_deref().or(usual) {
+                if let Some(name) = column.scaled() {
                     let times = match work.get(name) {
                         Some(Value::Integer(number)) => Value::Integer((*number as f64 * scale).round() as i64),
                         own => (own.and_then(Value::as_float).unwrap_or(1.0) * scale).into(),
