@@ -78,10 +78,10 @@ test-vm: deps
 	cargo test --release --locked --test end-to-end -- guest --ignored --nocapture --test-threads=1
 
 # A hundred million random requests to the kinds of simulated disks, file systems in memory here against simulated ones, and causes
-# of differences that were planted.
+# of differences that were planted or published.
 test-sim: deps
 	cargo test --release --locked --package pickfs-disks --package pickfs-host --lib -- --ignored --nocapture
-	cargo test --release --locked --test end-to-end -- fidelity:: atlas:: planted_causes:: tunings:: --ignored --nocapture
+	cargo test --release --locked --test end-to-end -- fidelity:: atlas:: known_effects:: planted_causes:: tunings:: --ignored --nocapture
 
 # More runs for atlas/, until it has all that packaging/atlas names: hours. Then the store and the site of it, below target/atlas.
 atlas: deps build

@@ -27,6 +27,7 @@ mod guest_undo;
 mod io;
 mod journals;
 mod killed;
+mod known_effects;
 mod mariadb;
 mod misbehaving;
 mod other_filesystems;
