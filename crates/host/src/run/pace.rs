@@ -83,8 +83,10 @@ fn of_cell(plan: &Plan, target: &Target, work: &Work) -> String {
     named(&(&plan.executor, plan.jobs, target, &work.workload, work.repeats))
 }
 
+/// What is around the cells: most of it brings what the works work on.
 fn of_all(plan: &Plan) -> String {
-    named(&(&plan.executor, plan.targets.first().map(alike)))
+    let works: Vec<_> = plan.works.iter().map(|work| &work.workload).collect();
+    named(&(&plan.executor, plan.targets.first().map(alike), works))
 }
 
 /// Any file system in the same place.
