@@ -203,7 +203,8 @@ mod tests {
     }
 
     /// 400 instructions of work, of which 20 were asleep, and 100 of the sync.
-    const PROFILE: &str = "clock 1 1 0 1 20\nffffffff81000000 300\n5555 100\nclock 1 2 0 1 0\nffffffffc0001000 100\n";
+    const PROFILE: &str =
+        "clock 1 1 0 1 0 20\nffffffff81000000 300\n5555 100\nclock 1 2 0 1 0 0\nffffffffc0001000 100\n";
     const WAITS: [&str; 3] = [
         "R 1 4096 50 50 1\n",
         "R 3 8192 90 80 2\ntimer 0 0 0 40 1\n",

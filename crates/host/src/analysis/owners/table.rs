@@ -2,6 +2,8 @@
 
 /// What the processor did, as tables and sentences call it.
 pub(crate) const PROGRAM: &str = "the program";
+/// Functions that only a program runs which serves files by FUSE.
+pub(crate) const SERVES: [&str; 2] = ["fuse_dev_do_read", "fuse_dev_do_write"];
 const COPY: &str = "copying to and from user space";
 const VFS: &str = "page cache and VFS";
 const LOOKUP: &str = "lookup in trees and directories";

@@ -80,11 +80,12 @@ const DRIVER: Driver = Driver {
     sources: &[
         (
             "Kbuild",
-            "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o processors.o waits.o\n",
+            "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o processors.o programs.o waits.o\n",
         ),
         ("driver.c", include_str!("simdisk.c")),
         ("compression.c", include_str!("compression.c")),
         ("processors.c", include_str!("processors.c")),
+        ("programs.c", include_str!("programs.c")),
         ("mark.h", include_str!("mark.h")),
         ("profile.c", include_str!("profile.c")),
         ("waits.c", include_str!("waits.c")),

@@ -18,7 +18,21 @@ enum { WORK_BEGINS = 1, WORK_ENDS, SYNC_BEGINS, SYNC_ENDS };
 #define MARK_PROCESSORS 0x50460200
 /* 1 when the processor falls asleep, 0 when it is woken. */
 #define MARK_SLEEPS 0x50460300
+/* The number of the program that runs from now on; 0 is the kernel. */
+#define MARK_PROGRAM 0x50460400
 
 #define MARK(kind, value) asm volatile(".byte 0x0f, 0x1f, 0x80\n\t.long %c0" : : "i"((kind) + (value)) : "memory")
+
+/* The same for a value from 0 to MARK_MOST that is not known before: a mark has its number in itself. */
+#define MARK_MOST 64
+#define MARK_IF(kind, value) case value: MARK(kind, value); break;
+#define MARK_EIGHT(kind, first) \
+	MARK_IF(kind, first) MARK_IF(kind, first + 1) MARK_IF(kind, first + 2) MARK_IF(kind, first + 3) \
+	MARK_IF(kind, first + 4) MARK_IF(kind, first + 5) MARK_IF(kind, first + 6) MARK_IF(kind, first + 7)
+#define MARK_VARIABLE(kind, value) \
+	switch (value) { \
+	MARK_EIGHT(kind, 0) MARK_EIGHT(kind, 8) MARK_EIGHT(kind, 16) MARK_EIGHT(kind, 24) \
+	MARK_EIGHT(kind, 32) MARK_EIGHT(kind, 40) MARK_EIGHT(kind, 48) MARK_EIGHT(kind, 56) MARK_IF(kind, 64) \
+	}
 
 #endif

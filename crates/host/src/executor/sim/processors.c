@@ -25,7 +25,7 @@
 /* driver.c has it. */
 struct clock_event_device *find_timer(void);
 
-#define MOST 64
+#define MOST MARK_MOST
 /* The processor's timer divides by this. */
 #define TICKS_OF_A_COUNT 16
 
@@ -82,19 +82,13 @@ static int set_next_event(unsigned long count, struct clock_event_device *device
 	return arm((u64)count * TICKS_OF_A_COUNT);
 }
 
-#define IS(number) case number: MARK(MARK_PROCESSORS, number); break;
-#define EIGHT(first) IS(first) IS(first + 1) IS(first + 2) IS(first + 3) IS(first + 4) IS(first + 5) IS(first + 6) IS(first + 7)
-
-/* A mark has its number in itself. */
 static notrace void mark(unsigned int now_working, int now_within)
 {
 	if (now_within)
 		MARK(MARK_COMPRESSES, 1);
 	else
 		MARK(MARK_COMPRESSES, 0);
-	switch (now_working) {
-	EIGHT(1) EIGHT(9) EIGHT(17) EIGHT(25) EIGHT(33) EIGHT(41) EIGHT(49) EIGHT(57)
-	}
+	MARK_VARIABLE(MARK_PROCESSORS, now_working);
 }
 
 /* Interrupts wait. A timer that was set for the old pace would end too late or too early. */

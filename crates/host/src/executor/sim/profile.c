@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A plugin of QEMU's that counts the instructions which a guest executes, by address, apart for each clock of a phase and each pace of
- * the guest's clock (mark.h). It changes nothing that the guest could see. It is compiled without QEMU's headers, for its
+ * A plugin of QEMU's that counts the instructions which a guest executes, by address, apart for each clock of a phase, each pace of
+ * the guest's clock and each program (mark.h). It changes nothing that the guest could see. It is compiled without QEMU's headers, for its
  * plugin interface of version 1. With `out=FILE` it writes, when QEMU ends, for each bank a line
- * "clock NUMBER PART COMPRESSES PROCESSORS ASLEEP" and then lines "ADDRESS INSTRUCTIONS", addresses in hexadecimal. ASLEEP are
+ * "clock NUMBER PART COMPRESSES PROCESSORS PROGRAM ASLEEP" and then lines "ADDRESS INSTRUCTIONS", addresses in hexadecimal. ASLEEP are
  * the instructions among them between falling asleep and waking, which the driver counts as idle.
  */
 #include <stddef.h>
@@ -47,16 +47,16 @@ static uint32_t blocks = 1, used;
 
 /* What has a count of its own. Outside of all clocks is bank 0. */
 struct bank {
-	int clock, part, compresses, processors;
+	int clock, part, compresses, processors, program;
 	uint64_t asleep, *counts;
 };
 
-#define BANKS 4096
+#define BANKS 16384
 static struct bank banks[BANKS];
 static int known = 1;
 static struct bank *bank = banks;
 
-static int clocks, part, compresses, processors = 1;
+static int clocks, part, compresses, processors = 1, program;
 static uint64_t executed, slept_at;
 static const char *out;
 
@@ -103,16 +103,16 @@ static struct block *find(uint64_t address, uint64_t instructions)
 	}
 }
 
-/* By the clock and the pace of now. */
+/* By the clock, the pace and the program of now. Banks of earlier clocks come before. */
 static struct bank *bank_of_now(void)
 {
-	struct bank wanted = { clocks, part, compresses, processors, 0, NULL };
+	struct bank wanted = { clocks, part, compresses, processors, program, 0, NULL };
 	int i;
 
 	if (!part)
 		return banks;
-	for (i = known; i-- > 1;)
-		if (!memcmp(&banks[i], &wanted, offsetof(struct bank, asleep)))
+	for (i = known; i-- > 1 && banks[i].clock == clocks;)
+		if (!memcmp(&banks[i], &wanted, offsetof(struct bank, program) + sizeof(wanted.program)))
 			return &banks[i];
 	if (known == BANKS) {
 		fprintf(stderr, "profile: too many clocks\n");
@@ -147,6 +147,9 @@ static void marked(unsigned int processor, void *given)
 		break;
 	case MARK_PROCESSORS:
 		processors = value;
+		break;
+	case MARK_PROGRAM:
+		program = value;
 		break;
 	case MARK_SLEEPS:
 		if (value)
@@ -204,8 +207,8 @@ static void ended(qemu_plugin_id_t id, void *unused)
 	for (b = 1; b < known; b++) {
 		struct bank *of = &banks[b];
 
-		fprintf(file, "clock %d %d %d %d %llu\n", of->clock, of->part, of->compresses, of->processors,
-			(unsigned long long)of->asleep);
+		fprintf(file, "clock %d %d %d %d %d %llu\n", of->clock, of->part, of->compresses, of->processors,
+			of->program, (unsigned long long)of->asleep);
 		for (i = 0; i < blocks; i++)
 			if (of->counts[i])
 				fprintf(file, "%llx %llu\n", (unsigned long long)addresses[i], (unsigned long long)of->counts[i]);

@@ -708,6 +708,7 @@ static int __init simdisk_init(void)
 	if (error)
 		return error;
 	waits_begin();
+	programs_begin();
 	major = register_blkdev(0, "simdisk");
 	return major < 0 ? major : 0;
 }

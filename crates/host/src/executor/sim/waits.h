@@ -6,6 +6,7 @@
 #include <linux/blkdev.h>
 
 void waits_begin(void);
+void programs_begin(void);
 /* Of the 64 kinds of requests: the operation times 16, and the flags. */
 int waits_kind(struct request *rq);
 /* A request has come; interrupts are off, as below. */

@@ -187,7 +187,7 @@ fn deliver(records: &[u8]) -> Result<()> {
     deliver_symbols(&disk, room)
 }
 
-/// The kernel's symbols and modules with their addresses, where the last page of the disk asks for them. All that is measured is over.
+/// The kernel's symbols and modules with their addresses and the names of programs, where the last page of the disk asks for them. All that is measured is over.
 fn deliver_symbols(disk: &File, room: u64) -> Result<()> {
     let mut asked = [0; SYMBOLS_ASKED.len()];
     disk.read_exact_at(&mut asked, room - SYMBOLS_ASKED_AT).context("cannot read the records' disk")?;
@@ -195,6 +195,7 @@ fn deliver_symbols(disk: &File, room: u64) -> Result<()> {
         return Ok(());
     }
     let read = |file: &str| std::fs::read(file).with_context(|| format!("cannot read {file}"));
-    let symbols = [read("/proc/kallsyms")?, read("/proc/modules")?].concat();
+    let programs = read("/sys/module/simdisk/parameters/programs")?;
+    let symbols = [read("/proc/kallsyms")?, read("/proc/modules")?, programs].concat();
     disk.write_all_at(&symbols, room / 2).and_then(|()| disk.sync_all()).context("cannot write the kernel's symbols")
 }
