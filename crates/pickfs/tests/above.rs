@@ -86,7 +86,7 @@ fn it_stands_above_a_file_system_comes_back_with_it_and_is_undone() {
         let [above, below] = [&stack.root, &stack.stored()].map(|path| devices::mount_of(path).unwrap());
         assert_eq!((above.fs_type.as_str(), below.fs_type.as_str()), ("overlay", fs));
         let overlay: &AboveMount = &stack.above[0];
-        let wrong = |mount| overlay.mismatches("overlay", &devices::effective_options(mount));
+        let wrong = |mount| overlay.mismatches("overlay", &devices::effective_options(mount), "");
         assert_eq!((wrong(&above).len(), wrong(&below).len()), (0, 1), "{above:?}");
         let attributes = file::attributes(&stack.root).unwrap_or_default();
         assert_eq!(attributes.iter().any(|name| name == file::IN_PLACE), nodatacow, "{fs}: {attributes:?}");

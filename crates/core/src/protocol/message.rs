@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The id of every run inside a simulated machine: a run's own would move addresses, and with them times.
 /// Where process 1 of a guest leaves what it adds to the facts of a cell.
 pub const GUEST_FACTS: &str = "/run/pickfs-facts.json";
+/// Where a guest has the programs that it was started with. No other machine has this folder.
+pub const GUEST_PROGRAMS: &str = "/pickfs";
 
+/// The id of every run inside a simulated machine: a run's own would move addresses, and with them times.
 pub const SIMULATED_RUN: &str = "simulated";
 
 /// The one line on an agent's stdin.

@@ -14,7 +14,7 @@ pub fn catalogue() -> Catalogue {
         backings: backing::ALL.iter().map(|backing| backing_entry(backing)).collect(),
         workloads: workload::ALL.iter().map(|workload| workload_entry(*workload)).collect(),
         layers: layer::ALL.iter().map(|layer| layer_entry(layer)).collect(),
-        above: above::ALL.iter().map(|layer| named(layer.name, &[])).collect(),
+        above: above::ALL.iter().map(|layer| above_entry(layer)).collect(),
         cannot_lie: Some(above::objection),
         executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
         simulators: executor::ALL.iter().filter(|e| e.simulates()).map(|executor| executor.name()).collect(),
@@ -47,6 +47,10 @@ fn layer_entry(layer: &layer::Layer) -> Entry {
         },
         ..named(layer.name, layer.settings)
     }
+}
+
+fn above_entry(layer: &above::Above) -> Entry {
+    Entry { objections: |_, settings| above::objections(settings), ..named(layer.name, layer.settings) }
 }
 
 fn backing_entry(backing: &backing::Backing) -> Entry {
@@ -119,8 +123,8 @@ mod tests {
     /// A name that no plug-in declares would read as absent, without a default and without a word.
     #[test]
     fn every_setting_that_is_read_by_name_is_declared() {
-        let Catalogue { backings, layers, workloads, executors, .. } = catalogue();
-        let entries = [backings, layers, workloads, executors].concat();
+        let Catalogue { backings, layers, above, workloads, executors, .. } = catalogue();
+        let entries = [backings, layers, above, workloads, executors].concat();
         let declared: BTreeSet<&str> = entries.iter().flat_map(|entry| entry.settings).map(|row| row.name).collect();
         let (mut reads, mut unknown) = (0, Vec::new());
         for file in walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).into_iter().flatten() {

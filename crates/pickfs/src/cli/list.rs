@@ -205,7 +205,7 @@ fn metric(metric: &Metric) -> Entry {
 
 fn layer_above(layer: &above::Above) -> Entry {
     let lines = layer.weakens.iter().map(ToString::to_string).collect();
-    Entry { lines, ..Entry::plug_in(layer.name, layer.about, &[], layer.needs) }
+    Entry { lines, ..Entry::plug_in(layer.name, layer.about, layer.settings, layer.needs) }
 }
 
 fn filesystem(fs: &fs::Filesystem) -> Entry {

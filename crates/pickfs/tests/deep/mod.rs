@@ -22,6 +22,7 @@ mod guest_faults;
 mod guest_filesystems;
 mod guest_layers;
 mod guest_protocols;
+mod guest_shares;
 pub(crate) mod guest_sim;
 mod guest_undo;
 mod io;

@@ -211,7 +211,8 @@ impl Place {
 /// How layers and file systems take down what they alone know.
 pub(crate) fn take_downs() -> impl Iterator<Item = &'static take_down::TakeDown> {
     let layers = layer::ALL.iter().filter_map(|layer| layer.take_down);
-    layers.chain(fs::ALL.iter().filter_map(|driver| driver.mounting.take_down))
+    let above = above::ALL.iter().filter_map(|layer| layer.take_down).chain([above::NETWORK]);
+    layers.chain(above).chain(fs::ALL.iter().filter_map(|driver| driver.mounting.take_down))
 }
 
 /// A step as one line, for tests: what it does and how it is taken back.

@@ -56,7 +56,7 @@ impl<'a> Recipe<'a> {
             Ok((layer, &chosen.settings))
         };
         let layers = target.layers.iter().map(find).collect::<Result<Vec<_>, String>>()?;
-        let above = AboveMount::all(target, place)?;
+        let above = AboveMount::all(target, place, name)?;
         Ok(Recipe { target, place, name, seed, driver, backing, layers, above })
     }
 

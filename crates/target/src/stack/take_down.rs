@@ -40,8 +40,8 @@ pub struct Removal {
 
 pub enum There {
     File(PathBuf),
-    /// A device that may stay, as the kernel makes it anew where it is looked at: it is done once.
-    Device(PathBuf),
+    /// What may stay, such as a device that the kernel makes anew where it is looked at: it is done once.
+    Lasting(PathBuf),
     /// Where a program prints what is so; one that fails lists nothing.
     Listed(Argv, Box<dyn Fn(&str) -> bool>),
 }

@@ -93,13 +93,13 @@ impl BuiltStack {
     /// Brings a file system that is not mounted to all its mount points.
     pub fn mount(&self, spec: &FsSpec) -> Vec<Argv> {
         let first = self.driver.map(|driver| driver.mount(spec));
-        first.into_iter().chain(self.above.iter().map(AboveMount::mount)).collect()
+        first.into_iter().chain(self.above.iter().flat_map(AboveMount::mount)).collect()
     }
 
     /// Takes it from there.
     pub fn unmount(&self) -> Vec<Argv> {
         let last = self.driver.map(|driver| driver.mounting.unmount(&self.spec()));
-        self.above.iter().rev().map(AboveMount::unmount).chain(last).collect()
+        self.above.iter().rev().flat_map(AboveMount::unmount).chain(last).collect()
     }
 
     /// Programs for what is done with an unmounted file system, which is then mounted as a spec has it.

@@ -118,7 +118,7 @@ fn remove(removal: &Removal) -> Result<()> {
                 std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
             }
         };
-        if let There::Device(_) = removal.while_there {
+        if let There::Lasting(_) = removal.while_there {
             return done;
         }
         if begun.elapsed() > PATIENCE {
@@ -133,14 +133,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn is_there(there: &There) -> bool {
     match there {
-        There::File(path) | There::Device(path) => path.exists(),
+        There::File(path) | There::Lasting(path) => path.exists(),
         There::Listed(program, is_there) => output(program, &[]).is_ok_and(|shown| is_there(&shown)),
     }
 }
 
 fn shown(there: &There) -> String {
     match there {
-        There::File(path) | There::Device(path) => path.display().to_string(),
+        There::File(path) | There::Lasting(path) => path.display().to_string(),
         There::Listed(program, _) => format!("`{}`", program.join(" ")),
     }
 }

@@ -7,26 +7,42 @@ mod bindfs;
 mod encfs;
 mod gocryptfs;
 mod mergerfs;
+mod network;
+mod nfs;
+mod ninep;
 mod overlayfs;
 mod sshfs;
 
 use super::fs::feature::{CASE_FOLDING, COMPRESSION, CREATION_TIME, NO_WHITEOUTS, READ_ONLY, REFLINKS};
 use super::fs::{self, Filesystem, MountOptions, Programs};
+use super::take_down::{Act, Named, Removal, TakeDown, There};
 use super::{Action, Argv, Place, Step, argv};
+pub(super) use network::NETWORK;
 use pickfs_core::journal::Undo;
-use pickfs_core::plan::Target;
+use pickfs_core::plan::{Objection, Setting, SettingKind, Settings, Target, setting};
+use pickfs_core::protocol::GUEST_PROGRAMS;
 use pickfs_system::need::Need;
+use pickfs_system::process::DAEMON_MARK;
 use std::path::{Path, PathBuf};
 
 /// Every layer above, sorted by name.
-pub const ALL: &[&Above] =
-    &[&bindfs::BINDFS, &encfs::ENCFS, &gocryptfs::GOCRYPTFS, &mergerfs::MERGERFS, &overlayfs::OVERLAYFS, &sshfs::SSHFS];
+pub const ALL: &[&Above] = &[
+    &ninep::NINEP,
+    &bindfs::BINDFS,
+    &encfs::ENCFS,
+    &gocryptfs::GOCRYPTFS,
+    &mergerfs::MERGERFS,
+    &nfs::NFS,
+    &overlayfs::OVERLAYFS,
+    &sshfs::SSHFS,
+];
 
 /// Something that shows a folder elsewhere. A layer above names what differs from [`Above::SERVED`] or [`Above::ENCRYPTS`].
 pub struct Above {
     pub name: &'static str,
     /// One phrase for `pickfs list above`.
     pub about: &'static str,
+    pub settings: &'static [Setting],
     pub needs: &'static [Need],
     /// Of the kernel, as modprobe names them.
     pub modules: &'static [&'static str],
@@ -42,20 +58,28 @@ pub struct Above {
     pub keeps_names: bool,
     /// syncfs(2) on it waits for what lies below too.
     pub passes_sync: bool,
-    /// A program answers for it, which ends when it is unmounted.
+    /// A program or a server of the kernel answers for it.
     pub is_served: bool,
+    /// Its server has one place on a machine, and shows a folder of a file system alone.
+    is_lowest: bool,
     /// Features of the file system below that are not had through it, unless they are seen there.
     pub hides: &'static [&'static str],
     /// What it promises less than the file system below, by its documentation.
     pub weakens: &'static [&'static str],
     /// Why it cannot lie on this file system.
     cannot: fn(&Filesystem) -> Option<&'static str>,
-    /// What is made once, after the folders.
+    /// What is made once, after the folders: keys, a server.
     make: fn(&Seat) -> Vec<Step>,
+    /// Have its server show the folder, and no longer: run before each mount, and after each unmount.
+    shares: fn(&Seat) -> Option<[Argv; 2]>,
     /// Run again after each unmount.
     mount: fn(&Seat) -> Argv,
-    /// What a mount of it contradicts of what was asked for.
-    mismatches: fn(&Seat, &MountOptions) -> Vec<String>,
+    /// Programs that print what its server and its network show, by the facts that they become.
+    facts: fn(&Seat) -> Programs,
+    /// What a mount of it, and all that `facts` print, contradict of what was asked for.
+    mismatches: fn(&Seat, &MountOptions, &str) -> Vec<String>,
+    /// How what only this layer knows is taken down.
+    pub(crate) take_down: Option<&'static TakeDown>,
 }
 
 /// What the program of each needs beside itself.
@@ -66,6 +90,7 @@ impl Above {
     const SERVED: Above = Above {
         name: "",
         about: "",
+        settings: &[],
         needs: &[],
         modules: &["fuse"],
         versions: &[],
@@ -75,12 +100,16 @@ impl Above {
         keeps_names: true,
         passes_sync: false,
         is_served: true,
+        is_lowest: false,
         hides: &[CREATION_TIME, REFLINKS],
         weakens: &[],
         cannot: |driver| driver.making.image.map(|_| READ_ONLY),
         make: |_| Vec::new(),
+        shares: |_| None,
         mount: |_| Vec::new(),
-        mismatches: |_, _| Vec::new(),
+        facts: |_| &[],
+        mismatches: |_, _, _| Vec::new(),
+        take_down: None,
     };
 
     /// One that encrypts names and content: the file system below finds nothing in them to compress or to fold.
@@ -98,9 +127,18 @@ struct Seat {
     data: PathBuf,
     /// A folder in memory that is the cell's own, for keys.
     memory: PathBuf,
+    /// The cell's, for what it has on this machine.
+    name: String,
+    settings: Settings,
 }
 
 impl Seat {
+    /// A program that starts a server and returns when that answers.
+    fn server<S: AsRef<str>>(&self, says: &str, words: impl IntoIterator<Item = S>) -> Step {
+        let mark = Undo::KillMarked(format!("{DAEMON_MARK}={}", self.name));
+        Step::new(format!("start {says}"), Action::Mount(argv(words))).undo(mark)
+    }
+
     fn at(&self) -> String {
         self.at.display().to_string()
     }
@@ -130,6 +168,7 @@ pub fn find(name: &str) -> Option<&'static Above> {
 pub fn objection(name: &str, on: &str) -> Option<&'static str> {
     let layer = find(name)?;
     match find(on) {
+        Some(_) if layer.is_lowest => Some("its server shows a folder of a file system, and no other layer above"),
         Some(below) => (layer.kind == "overlay" && below.is_served).then_some(NO_WHITEOUTS),
         None => (layer.cannot)(fs::find(on)?),
     }
@@ -137,13 +176,26 @@ pub fn objection(name: &str, on: &str) -> Option<&'static str> {
 
 /// What those of a target need.
 pub(crate) fn needs(target: &Target) -> impl Iterator<Item = Need> {
-    let layers = target.layers_above().into_iter().filter_map(|chosen| find(&chosen.name));
-    layers.flat_map(|layer| layer.needs.iter().cloned())
+    let layers = target.layers_above().into_iter().filter_map(|chosen| Some((find(&chosen.name)?, chosen.settings)));
+    layers.flat_map(|(layer, settings)| layer.needs.iter().chain(network::needs(&settings)).cloned())
+}
+
+/// What is wrong with settings of the layer above of that name.
+pub fn objections(settings: &Settings) -> Vec<Objection> {
+    network::objections(settings)
+}
+
+/// What a server of the kernel, or the loopback device, has for the whole machine is changed in guests alone.
+const GUEST: Need = Need::File { path: GUEST_PROGRAMS, hint: "have it done in guests: executor = \"vm\"" };
+
+/// Run once, in a guest, to undo what holds for all of it: a journal never has it done elsewhere.
+fn once_in_a_guest(words: &[&str]) -> Removal {
+    Removal { while_there: There::Lasting(GUEST_PROGRAMS.into()), act: Act::Run(argv(words)) }
 }
 
 impl AboveMount {
     /// Those of a target, the lowest first; the error names what no plug-in is found for.
-    pub fn all(target: &Target, place: &Place) -> Result<Vec<AboveMount>, String> {
+    pub fn all(target: &Target, place: &Place, cell: &str) -> Result<Vec<AboveMount>, String> {
         let mut below = place.mount_point();
         let mut all = Vec::new();
         for (number, chosen) in target.layers_above().iter().enumerate() {
@@ -151,10 +203,15 @@ impl AboveMount {
                 find(&chosen.name).ok_or_else(|| format!("this agent knows no layer above `{}`", chosen.name))?;
             let at = place.above(number);
             let (data, memory) = (below.join(layer.stores), place.memory.join("cell"));
-            let seat = Seat { below: std::mem::replace(&mut below, at.clone()), at, data, memory };
+            let below = std::mem::replace(&mut below, at.clone());
+            let seat = Seat { below, at, data, memory, name: cell.into(), settings: chosen.settings.clone() };
             all.push(AboveMount { layer, seat });
         }
         Ok(all)
+    }
+
+    pub(crate) fn facts(&self) -> Programs {
+        (self.layer.facts)(&self.seat)
     }
 
     pub fn mount_point(&self) -> &Path {
@@ -172,21 +229,29 @@ impl AboveMount {
         let folder = |folder: &&str| {
             Step::new(format!("make a folder for {name}"), Action::MakeWorkFolder(seat.below.join(folder)))
         };
-        let mount = Step::new(format!("mount {name}"), Action::Mount(self.mount()));
+        let share = self.shares().map(|[share, _]| Step::run(format!("share the folder of {name}"), share));
+        let mount = Step::new(format!("mount {name}"), Action::Mount((self.layer.mount)(seat)));
         let folders = self.layer.folders.iter().map(folder);
         folders
             .chain((self.layer.make)(seat))
+            .chain(share)
             .chain([Step::folder(format!("make the mount point of {name}"), seat.at.clone())])
             .chain([mount.undo(Undo::Unmount(seat.at.clone()))])
             .collect()
     }
 
-    pub(crate) fn mount(&self) -> Argv {
-        (self.layer.mount)(&self.seat)
+    fn shares(&self) -> Option<[Argv; 2]> {
+        (self.layer.shares)(&self.seat)
     }
 
-    pub(crate) fn unmount(&self) -> Argv {
-        argv(["umount", &self.seat.at()])
+    pub(crate) fn mount(&self) -> Vec<Argv> {
+        let share = self.shares().map(|[share, _]| share);
+        share.into_iter().chain([(self.layer.mount)(&self.seat)]).collect()
+    }
+
+    pub(crate) fn unmount(&self) -> Vec<Argv> {
+        let take_back = self.shares().map(|[_, take_back]| take_back);
+        std::iter::once(argv(["umount", &self.seat.at()])).chain(take_back).collect()
     }
 
     /// Where on what lies below a path lies that is seen on it; the folder with all of them where names differ there.
@@ -197,15 +262,15 @@ impl AboveMount {
         }
     }
 
-    /// What the mount that is found in its place contradicts, by its type and its options. overlayfs mounts read-only where it
-    /// cannot use the folder for its own work.
-    pub fn mismatches(&self, kind: &str, shown: &MountOptions) -> Vec<String> {
+    /// What the mount that is found in its place contradicts, by its type, its options and what its server shows. overlayfs mounts
+    /// read-only where it cannot use the folder for its own work.
+    pub fn mismatches(&self, kind: &str, shown: &MountOptions, served: &str) -> Vec<String> {
         let Above { name, kind: own, .. } = self.layer;
         if kind != *own {
             return vec![format!("asked for {name}, the kernel shows {kind}")];
         }
         let read_only = shown.contains_key("ro").then(|| format!("{name} is read-only: the kernel's log has why"));
-        (self.layer.mismatches)(&self.seat, shown).into_iter().chain(read_only).collect()
+        (self.layer.mismatches)(&self.seat, shown, served).into_iter().chain(read_only).collect()
     }
 }
 
@@ -215,17 +280,28 @@ mod example {
     use super::*;
     use crate::stack::sentence;
     use pickfs_core::plan::Chosen;
+    use serde_json::json;
 
     pub(super) fn mounts(names: &[&str]) -> Vec<AboveMount> {
+        with(names, Settings::default())
+    }
+
+    pub(super) fn with(names: &[&str], settings: Settings) -> Vec<AboveMount> {
         let place =
             Place { name: "pickfs-r".into(), memory: "/dev/shm/pickfs-r".into(), mounts: "/run/pickfs-r".into() };
-        let chosen = |name: &&str| Chosen { name: name.to_string(), ..Chosen::default() };
-        AboveMount::all(&Target { above: names.iter().map(chosen).collect(), ..Target::default() }, &place).unwrap()
+        let chosen = |name: &&str| Chosen { name: name.to_string(), settings: settings.clone() };
+        let target = Target { above: names.iter().map(chosen).collect(), ..Target::default() };
+        AboveMount::all(&target, &place, "pickfsC").unwrap()
     }
 
     /// The steps of one on a file system, without its folders and its mount point.
     pub(super) fn sentences(name: &str) -> Vec<String> {
-        let steps = mounts(&[name]).remove(0).steps();
+        set(name, json!({}))
+    }
+
+    pub(super) fn set(name: &str, settings: serde_json::Value) -> Vec<String> {
+        let settings = Settings(settings.as_object().unwrap().clone().into_iter().collect());
+        let steps = with(&[name], settings).remove(0).steps();
         steps.iter().map(sentence).filter(|said| !said.starts_with("make directory")).collect()
     }
 }
@@ -242,7 +318,7 @@ mod tests {
         for layer in ALL {
             assert!(!layer.about.is_empty() && !layer.about.ends_with('.'), "{}", layer.name);
             assert!(layer.folders.contains(&layer.stores) && fs::find(layer.name).is_none(), "{}", layer.name);
-            assert!(layer.is_served != layer.needs.iter().all(|need| *need != FUSE), "{}", layer.name);
+            assert!(layer.kind.starts_with("fuse") == layer.needs.contains(&FUSE), "{}", layer.name);
             assert!(!layer.is_served || !layer.versions.is_empty(), "{}", layer.name);
         }
     }
@@ -274,7 +350,7 @@ mod tests {
         let programs = needs(&target).filter_map(|need| need.package()).collect::<Vec<_>>();
         assert_eq!(programs, ["bindfs", "gocryptfs", "bsdutils", "fuse3"]);
         let unknown = Target { above: vec![chosen("nofs")], ..Target::default() };
-        let error = AboveMount::all(&unknown, &Place::of_run("r")).err().unwrap();
+        let error = AboveMount::all(&unknown, &Place::of_run("r"), "pickfsC").err().unwrap();
         assert_eq!(error, "this agent knows no layer above `nofs`");
     }
 
@@ -302,7 +378,7 @@ mod tests {
             ("gocryptfs", "ext4", "rw", 1),
             ("sshfs", "fuse.sshfs", "ro", 1),
         ] {
-            assert_eq!(mounts(&[name])[0].mismatches(kind, &options(word)).len(), wrong, "{name} {kind} {word}");
+            assert_eq!(mounts(&[name])[0].mismatches(kind, &options(word), "").len(), wrong, "{name} {kind} {word}");
         }
     }
 }

@@ -32,7 +32,7 @@ fn mount(seat: &Seat) -> Argv {
     argv(["mount", "-t", "overlay", "-o", &folders.join(","), "overlay", &seat.at()])
 }
 
-fn mismatches(seat: &Seat, shown: &MountOptions) -> Vec<String> {
+fn mismatches(seat: &Seat, shown: &MountOptions, _: &str) -> Vec<String> {
     let upper = shown.get(UPPER).and_then(Option::as_deref).unwrap_or("none");
     let elsewhere = (upper != seat.data()).then(|| format!("asked for overlayfs, the kernel shows upperdir {upper}"));
     elsewhere.into_iter().collect()
@@ -82,7 +82,7 @@ mod tests {
             ("overlay", [("rw", None), (UPPER, Some("/elsewhere"))], 1),
             ("overlay", [("ro", None), ours], 1),
         ] {
-            let found = mounts(&["overlayfs"])[0].mismatches(kind, &shown(&options));
+            let found = mounts(&["overlayfs"])[0].mismatches(kind, &shown(&options), "");
             assert_eq!(found.len(), wrong, "{kind} {options:?}");
         }
     }

@@ -1,13 +1,16 @@
 //! sshfs: a folder shared by an SSH server of our own, on this machine.
 //!
 //! ssh starts the server on a pipe (`ProxyCommand`, `sshd -i`), so there is no port that could be taken, and no network: what is
-//! measured is SFTP, encryption and FUSE. Keys of both sides are made for the cell and lie in memory.
+//! measured is SFTP, encryption and FUSE. Where the network is shaped, the server listens on a port. Keys of both sides are made
+//! for the cell and lie in memory.
 
+use super::network::{SETTINGS, SHOWN, is_shaped};
 use super::*;
 
 pub(crate) const SSHFS: Above = Above {
     name: "sshfs",
     about: "a folder shared by SSH: client and server on this machine, over a pipe",
+    settings: &SETTINGS,
     needs: &[
         Need::Root,
         Need::Program { name: "sshfs", package: "sshfs" },
@@ -26,8 +29,10 @@ pub(crate) const SSHFS: Above = Above {
         "other clients see what was written after a file is closed (close-to-open)",
         "what is written to a file is durable after its fsync, or a sync of the server after it was closed",
     ],
-    make: |seat| [HOST, USER].map(|name| key(name, &seat.key(name))).into(),
+    make,
     mount,
+    facts: |seat| if is_shaped(&seat.settings) { &[SHOWN] } else { &[] },
+    mismatches: |seat, _, served| network::mismatch(&seat.settings, served).into_iter().collect(),
     ..Above::SERVED
 };
 
@@ -38,14 +43,34 @@ fn key(name: &str, file: &str) -> Step {
     Step::run(format!("make {name}"), ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "pickfs", "-f", file])
 }
 
+/// Of a server that is reached through a network; in a guest it takes none from others.
+const PORT: &str = "2222";
+
+fn make(seat: &Seat) -> Vec<Step> {
+    let keys = [HOST, USER].map(|name| key(name, &seat.key(name))).into_iter();
+    if !is_shaped(&seat.settings) {
+        return keys.collect();
+    }
+    let listens = ["-p", PORT, "-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none"].map(String::from);
+    let server = seat.server("sshd", server(seat).into_iter().chain(listens));
+    keys.chain(network::steps(seat)).chain([server]).collect()
+}
+
 /// Nothing of the configuration of this machine is read, on either side.
+fn server(seat: &Seat) -> Argv {
+    let [key, users] = [seat.key(HOST), format!("AuthorizedKeysFile={}.pub", seat.key(USER))];
+    let options = [&users, "StrictModes=no", "UsePAM=no", "LogLevel=ERROR", "Subsystem=sftp internal-sftp"];
+    let options = options.into_iter().flat_map(|option| ["-o", option]);
+    argv(["/usr/sbin/sshd", "-f", "/dev/null", "-h", &key].into_iter().chain(options))
+}
+
 fn mount(seat: &Seat) -> Argv {
-    let server = format!(
-        "ProxyCommand=/usr/sbin/sshd -i -f /dev/null -h {} -o AuthorizedKeysFile={}.pub -o StrictModes=no -o UsePAM=no \
-         -o LogLevel=ERROR -o 'Subsystem=sftp internal-sftp'",
-        seat.key(HOST),
-        seat.key(USER)
-    );
+    let pipe = || {
+        // ssh gives it to a shell.
+        let words = server(seat).into_iter().map(|word| if word.contains(' ') { format!("'{word}'") } else { word });
+        format!("ProxyCommand={} -i", words.collect::<Vec<_>>().join(" "))
+    };
+    let way = if is_shaped(&seat.settings) { ["-p".into(), PORT.into()] } else { ["-o".into(), pipe()] };
     let client = format!(
         "allow_other,default_permissions,IdentityFile={},BatchMode=yes,StrictHostKeyChecking=no,\
          UserKnownHostsFile=/dev/null,LogLevel=ERROR",
@@ -53,12 +78,12 @@ fn mount(seat: &Seat) -> Argv {
     );
     argv([
         "sshfs",
-        &format!("root@localhost:{}", seat.data()),
+        &format!("root@127.0.0.1:{}", seat.data()),
         &seat.at(),
         "-F",
         "/dev/null",
-        "-o",
-        &server,
+        &way[0],
+        &way[1],
         "-o",
         &client,
     ])
@@ -66,7 +91,8 @@ fn mount(seat: &Seat) -> Argv {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example::sentences;
+    use super::super::example::{sentences, set};
+    use serde_json::json;
 
     #[test]
     fn keys_of_both_sides_are_made_before_the_server_is_started() {
@@ -75,7 +101,17 @@ mod tests {
         let key = |name: &str| format!("run ssh-keygen -q -t ed25519 -N  -C pickfs -f {cell}/sshfs-{name}-key");
         assert_eq!(said[..2], [key("host"), key("user")]);
         let server =
-            format!("sshd -i -f /dev/null -h {cell}/sshfs-host-key -o AuthorizedKeysFile={cell}/sshfs-user-key.pub");
+            format!("sshd -f /dev/null -h {cell}/sshfs-host-key -o AuthorizedKeysFile={cell}/sshfs-user-key.pub");
         assert!(said[2].contains(&server) && said[2].ends_with("; back: unmount /run/pickfs-r/above"), "{said:?}");
+        assert!(said[2].contains("'Subsystem=sftp internal-sftp' -i -o allow_other"), "{said:?}");
+    }
+
+    #[test]
+    fn through_a_shaped_network_the_server_listens_on_a_port() {
+        let said = set("sshfs", json!({"delay": "1ms"}));
+        let (server, client) = (&said[4], &said[5]);
+        assert!(server.starts_with("run /usr/sbin/sshd ") && server.contains(" -p 2222 "), "{server}");
+        assert!(server.ends_with("back: kill PICKFS_DAEMON=pickfsC"), "{server}");
+        assert!(client.contains(" -p 2222 ") && !client.contains("ProxyCommand"), "{client}");
     }
 }

@@ -24,7 +24,8 @@ const LEFT_OUT: &[&str] = &[
     "var/log/*",
     "usr/lib/modules/*/vmlinuz",
     "usr/lib/modules/*/kernel/sound",
-    "usr/lib/modules/*/kernel/net",
+    // Shares and a shaped network take these alone.
+    "usr/lib/modules/*/kernel/net/!(9p|dns_resolver|sched|sunrpc)",
     "usr/lib/modules/*/kernel/drivers/gpu",
     "usr/lib/modules/*/kernel/drivers/net",
     "usr/lib/modules/*/kernel/drivers/media",

@@ -14,6 +14,7 @@ use crate::executor::vm::names::{
     REQUEST_DISK, ROOT_DISK, ROOT_WORD, SAVED_WORD, SIM_WORD, how, target_disk,
 };
 use anyhow::{Context, Result, bail};
+use pickfs_core::protocol::GUEST_PROGRAMS;
 use pickfs_system::sys::clock::monotonic;
 use rustix::fs::{CWD, FileType, Mode, makedev};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
@@ -28,8 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ALTERNATIVES: &[(&str, &str)] =
     &[("awk", "mawk"), ("c++", "g++"), ("cc", "gcc"), ("lzma", "xz"), ("which", "which.debianutils")];
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Where the first root stays to be seen from the guest's root.
-const FIRST_ROOT: &str = "/pickfs";
+/// Of servers: the user that PostgreSQL runs as, and the one that sshd becomes until a client is known (sshd(8)).
+const OWN_USERS: &str = "postgres:x:999:999::/tmp:/bin/sh\nsshd:x:998:65534::/run/sshd:/usr/sbin/nologin\n";
+/// Which the start of ssh.service makes.
+const OF_SSHD: &str = "/run/sshd";
 pub(super) const LOWER: &str = "/lower";
 
 /// Never returns to the kernel: process 1 that ends is a panic.
@@ -163,7 +166,7 @@ fn enter(root: &Path) -> Result<()> {
         std::fs::create_dir_all(Path::new("/next").join(folder))?;
     }
     // What is mounted below moves along, so the program and its libraries need not be copied.
-    mount_bind("/agent", format!("/next{FIRST_ROOT}")).context("cannot keep the agent's programs")?;
+    mount_bind("/agent", format!("/next{GUEST_PROGRAMS}")).context("cannot keep the agent's programs")?;
     for folder in ["/proc", "/sys", "/dev"] {
         mount_move(folder, format!("/next{folder}")).with_context(|| format!("cannot move {folder}"))?;
     }
@@ -217,7 +220,7 @@ fn what_packages_would_have_made() -> Result<()> {
         let there = Path::new(file).exists();
         let content = std::fs::read_to_string(Path::new("/usr/share/base-passwd").join(master)).unwrap_or_default();
         if !there {
-            let own = if file.ends_with("passwd") { "postgres:x:999:999::/tmp:/bin/sh\n" } else { "postgres:x:999:\n" };
+            let own = if file.ends_with("passwd") { OWN_USERS } else { "postgres:x:999:\n" };
             std::fs::write(file, content + own)?;
         }
     }
@@ -228,6 +231,11 @@ fn what_packages_would_have_made() -> Result<()> {
         // One that is there already is the package's own.
         let _ = std::os::unix::fs::symlink(program, Path::new("/usr/bin").join(name));
     }
+    // diod turns clients away whose address has no name.
+    if !Path::new("/etc/hosts").exists() {
+        std::fs::write("/etc/hosts", "127.0.0.1 localhost\n").context("cannot make /etc/hosts")?;
+    }
+    std::fs::create_dir_all(OF_SSHD).with_context(|| format!("cannot make {OF_SSHD}"))?;
     let _ = std::os::unix::fs::symlink("/proc/self/mounts", "/etc/mtab");
     let _ = std::os::unix::fs::symlink("/proc/self/fd", "/dev/fd");
     Ok(())
@@ -253,7 +261,7 @@ fn agent(port: File) -> Result<()> {
 }
 
 fn agent_command() -> Command {
-    let words = own_program(FIRST_ROOT, Path::new(FIRST_ROOT).join("loader").exists());
+    let words = own_program(GUEST_PROGRAMS, Path::new(GUEST_PROGRAMS).join("loader").exists());
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).arg("agent");
     command.env("PATH", PATH).env("HOME", "/tmp");
