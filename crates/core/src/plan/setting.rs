@@ -1,8 +1,7 @@
 //! Settings that a plug-in declares, so that a plan can be checked before anything is touched, and help and
 //! reference pages come from the same rows.
 
-use super::tunable::leaked;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -102,4 +101,11 @@ impl Settings {
 /// How many disks a backing has.
 pub fn disks(backing: &Settings) -> u64 {
     backing.number("disks").unwrap_or(1).max(1)
+}
+
+/// A list that lasts as long as the program.
+pub(super) fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
+    list: D,
+) -> Result<&'static [T], D::Error> {
+    Ok(Vec::deserialize(list)?.leak())
 }

@@ -1,8 +1,9 @@
 //! What people turn: options of file systems, settings of layers, of the block layer and of the kernel, each as data of its owner,
 //! with the values that are worth a trial.
 
+use super::setting::leaked;
 use super::{Catalogue, Settings, Target};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -169,13 +170,6 @@ impl Tunables {
             file.tunable.leak()
         })
     }
-}
-
-/// A list that lasts as long as the program.
-pub(super) fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
-    list: D,
-) -> Result<&'static [T], D::Error> {
-    Ok(Vec::deserialize(list)?.leak())
 }
 
 impl Shown {

@@ -6,7 +6,7 @@
 
 use super::Target;
 use super::complaint::quoted;
-use super::tunable::leaked;
+use super::setting::leaked;
 use serde::Deserialize;
 
 /// What a driver says of the words of its mkfs.
