@@ -49,7 +49,7 @@ fn a_tuning_goes_on_where_it_was_and_measures_nothing_twice() {
         assert_eq!(ends.len(), ends.iter().collect::<BTreeSet<_>>().len(), "{journal}: a cell was measured twice");
     }
     let names: Vec<&str> = after.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["1-alone.jsonl", "2-crossed.jsonl", "3-race.jsonl", "4-confirm.jsonl"]);
+    assert_eq!(names, ["1-alone.jsonl", "2-crossed.jsonl", "3-race.jsonl", "4-around.jsonl", "5-confirm.jsonl"]);
     let settings: BTreeSet<&str> =
         answer["effects"].as_array().unwrap().iter().filter_map(|row| row["setting"].as_str()).collect();
     assert_eq!(settings, BTreeSet::from(["inode_size=1024", "inode_size=128", "inode_size=512", "lazytime=on"]));

@@ -240,20 +240,20 @@ impl Tuned {
 
     /// What else is to be said, a paragraph each: what matters most, what makes no difference, what is slower, what was not measured.
     pub fn findings(&self) -> Vec<String> {
-        let of = |found: Found| {
-            self.effects
-                .iter()
-                .filter(|row| row.finding == found)
-                .map(|row| row.setting.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
+        // What costs in the mean may pay beside another value.
+        let is_taken = |row: &Row| self.kind == Kind::Winner && self.settings.contains(&row.setting);
+        let of = |is: &dyn Fn(&Row) -> bool| {
+            let names = self.effects.iter().filter(|row| is(row)).map(|row| row.setting.as_str());
+            names.collect::<Vec<_>>().join(", ")
         };
+        let costs = |taken: bool| of(&|row| row.finding == Found::Costs && is_taken(row) == taken);
         let settled = self.importance.iter().filter(|of| of.is_settled).take(MOST_NAMED);
         let settled: Vec<String> = settled.map(|of| format!("{} ({})", of.option, percent(of.share))).collect();
         let parts = [
             ("What matters most, by its share of the differences that all options make", listed(&settled)),
-            ("No difference that matters", of(Found::NoDifference)),
-            ("Slower", of(Found::Costs)),
+            ("No difference that matters", of(&|row| row.finding == Found::NoDifference)),
+            ("Slower", costs(false)),
+            ("Slower in the mean over the other options, and part of the best", costs(true)),
             ("Not measured, as it failed or was left out here", self.not_measured.join(", ")),
         ];
         parts

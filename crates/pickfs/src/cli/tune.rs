@@ -1,6 +1,6 @@
 //! `pickfs tune`: which options of a file system are worth it for a work, and which make no difference.
 //!
-//! A tuning is up to four ordinary runs in one folder, each with a journal of its own. What the next one measures follows from the
+//! A tuning is up to five ordinary runs in one folder, each with a journal of its own. What the next one measures follows from the
 //! journals alone, so a tuning that was cut goes on where it was.
 
 use super::purpose;

@@ -103,7 +103,7 @@ fn a_simulated_tuning_that_was_cut_measures_nothing_twice_and_gives_the_same_ans
     let begun = ["--fs", "ext4", "--sim", "hdd-7200", "--size", "256MiB", "--source", "data", "--folder", "tuned"];
     let whole = answer(&lab, &[&begun[..], &["--options", "inode_size"]].concat());
     // What a kill would leave of the first stage, and of the last.
-    for name in ["1-alone.jsonl", "4-confirm.jsonl"] {
+    for name in ["1-alone.jsonl", "5-confirm.jsonl"] {
         let path = lab.path("tuned").join(name);
         let all = std::fs::read_to_string(&path).unwrap();
         let is_end = |line: &&str| line.starts_with("{\"end\"");

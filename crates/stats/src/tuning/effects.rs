@@ -30,14 +30,31 @@ pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
     found
 }
 
-/// By option, the variance of the logarithm of the time over its levels, of which the default is one: how much it matters which one
-/// is taken.
-pub fn importance(space: &Space, effects: &[Effect]) -> Vec<f64> {
-    let of = |option: usize| {
-        let own = effects.iter().filter(|effect| effect.option == option).map(|effect| effect.estimate.ratio.ln());
-        variance(&std::iter::once(0.0).chain(own).collect::<Vec<f64>>())
+/// By option, how much it matters which of its levels is taken: the variance of the logarithm of the time over them with all others
+/// alike, in the mean beside the default and beside the best that the race found. What noise adds to it is taken off.
+pub fn importance(space: &Space, stages: &[Stage]) -> Vec<f64> {
+    let center = |stage: &Stage| match stage.kind {
+        Kind::Alone => stage.configs.first().cloned(),
+        Kind::Around => stage.configs.get(1).cloned(),
+        _ => None,
     };
-    (0..space.levels.len()).map(of).collect()
+    let lines: Vec<(&Stage, Config)> = stages.iter().filter_map(|stage| Some((stage, center(stage)?))).collect();
+    let of = |option: usize| lines.iter().map(|(stage, center)| along(stage, center, option)).sum::<f64>();
+    (0..space.levels.len()).map(|option| of(option) / lines.len().max(1) as f64).collect()
+}
+
+/// The variance over the levels of one option, with all others as in `center`.
+fn along(stage: &Stage, center: &Config, option: usize) -> f64 {
+    let is_on = |config: &Config| (0..config.len()).all(|at| at == option || config[at] == center[at]);
+    let (logs, rounds): (Vec<f64>, Vec<f64>) = stage
+        .means()
+        .into_iter()
+        .filter(|(config, ..)| is_on(config))
+        .map(|(_, log, rounds)| (log, rounds as f64))
+        .unzip();
+    let count = logs.len().max(1) as f64;
+    let by_noise = rounds.iter().map(|rounds| 1.0 / rounds).sum::<f64>() * stage.noise().unwrap_or(0.0).powi(2) / count;
+    (variance(&logs) - by_noise * (count - 1.0) / count).max(0.0)
 }
 
 pub(super) fn variance(values: &[f64]) -> f64 {
@@ -87,9 +104,9 @@ pub fn default_within(stages: &[Stage]) -> (f64, usize) {
             tick: 0.0,
         };
         let rounds = stage.rounds() as u32;
-        let looks = match stage.kind {
-            Kind::Race => Schedule::EachRound.spent(&(1..=rounds).collect::<Vec<u32>>()),
-            _ => vec![Look::only(rounds)],
+        let looks = match stage.kind.is_race() {
+            true => Schedule::EachRound.spent(&(1..=rounds).collect::<Vec<u32>>()),
+            false => vec![Look::only(rounds)],
         };
         let above = upper_bounds(&of, &looks).swap_remove(0);
         for (at, config) in stage.configs.iter().enumerate().skip(1) {

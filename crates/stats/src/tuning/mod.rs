@@ -1,5 +1,5 @@
 //! A search for the best levels of many options: each option alone, all together in a screening design, a race of what looks best
-//! against the default, and fresh rounds of the winner against the default.
+//! against the default, each other level beside the winner of that, and fresh rounds of the winner against the default.
 //!
 //! What is measured next follows from what was measured so far and from nothing else, so a search that was cut goes on where it
 //! was. How often a stage is measured follows from its noise alone and never from what its rounds favour. The claim about the
@@ -7,6 +7,7 @@
 
 mod design;
 mod effects;
+mod model;
 mod search;
 
 pub use design::{MOST_FACTORS, fold_over};
@@ -26,8 +27,8 @@ pub struct Space {
 }
 
 impl Space {
-    fn exclude(&self, a: (usize, usize), b: (usize, usize)) -> bool {
-        self.excludes.iter().any(|(with, other)| (*with == a && *other == b.0) || (*with == b && *other == a.0))
+    fn allows(&self, config: &Config) -> bool {
+        self.excludes.iter().all(|((option, level), other)| config[*option] != *level || config[*other] == 0)
     }
 }
 
@@ -35,16 +36,23 @@ impl Space {
 pub enum Kind {
     /// The default, and each level of each option by itself.
     Alone,
-    /// The best level of each option with those of the others, in a screening design.
+    /// Levels of each option with those of the others, in a screening design. What costs by itself may pay beside another.
     Crossed,
     /// What looks best against the default, until it is decided.
     Race,
-    /// The winner of the race against the default, in rounds that had no part in its choice.
+    /// The winner of the race, and each other level of each option beside it, against the default until it is decided.
+    Around,
+    /// The winner against the default, in rounds that had no part in its choice.
     Confirm,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Alone, Kind::Crossed, Kind::Race, Kind::Confirm];
+    pub const ALL: [Kind; 5] = [Kind::Alone, Kind::Crossed, Kind::Race, Kind::Around, Kind::Confirm];
+
+    /// What is eliminated is measured no more, and it ends when it is decided.
+    pub fn is_race(self) -> bool {
+        matches!(self, Kind::Race | Kind::Around)
+    }
 
     /// A word for it.
     pub fn name(self) -> &'static str {
@@ -52,6 +60,7 @@ impl Kind {
             Kind::Alone => "alone",
             Kind::Crossed => "crossed",
             Kind::Race => "race",
+            Kind::Around => "around",
             Kind::Confirm => "confirm",
         }
     }
@@ -74,6 +83,12 @@ impl Stage {
         self.logs.iter().map(Vec::len).max().unwrap_or(0)
     }
 
+    /// Its first rounds alone.
+    fn first(&self, rounds: usize) -> Stage {
+        let logs = self.logs.iter().map(|logs| logs[..logs.len().min(rounds)].to_vec()).collect();
+        Stage { logs, ..self.clone() }
+    }
+
     /// Places of configurations that have a value in each round.
     fn complete(&self) -> Vec<usize> {
         let rounds = self.rounds();
@@ -81,6 +96,22 @@ impl Stage {
             rounds > 0 && self.logs[*at].len() == rounds && self.logs[*at].iter().all(|log| log.is_finite())
         };
         (0..self.configs.len()).filter(is_complete).collect()
+    }
+
+    /// Of each configuration with a value, the mean of its logarithms less what its rounds have in common, and the number of its rounds.
+    /// What a race has eliminated is compared in the rounds that it had.
+    fn means(&self) -> Vec<(&Config, f64, usize)> {
+        let complete = self.complete();
+        let common =
+            |round: usize| complete.iter().map(|at| self.logs[*at][round]).sum::<f64>() / complete.len() as f64;
+        let common: Vec<f64> = (0..self.rounds()).map(common).collect();
+        let of = |logs: &Vec<f64>| {
+            let own = logs.iter().zip(&common).map(|(log, common)| log - common).filter(|log| log.is_finite());
+            let own: Vec<f64> = own.collect();
+            (own.iter().sum::<f64>() / own.len() as f64, own.len())
+        };
+        let all = self.configs.iter().zip(self.logs.iter().map(of));
+        all.filter(|(_, (_, rounds))| *rounds > 0).map(|(config, (log, rounds))| (config, log, rounds)).collect()
     }
 
     /// Logarithms of the ratio of a configuration to the default, of the rounds that both have.

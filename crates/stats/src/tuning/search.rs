@@ -2,6 +2,7 @@
 
 use super::design::{MOST_FACTORS, fold_over};
 use super::effects::effects;
+use super::model::{Model, with};
 use super::{Config, Kind, Space, Stage};
 use crate::{Estimate, Finding, judge, paired_ratio};
 
@@ -12,14 +13,14 @@ const MOST_ALONE: u32 = 24;
 const MOST_CROSSED: u32 = 32;
 const FEWEST_CONFIRM: u32 = 8;
 const MOST_CONFIRM: u32 = 120;
-/// Options whose combinations are raced.
+/// Of one option, beside the default: what two columns of a design can say.
+const MOST_CROSSED_LEVELS: usize = 3;
+/// Changes of the default that are raced together.
 const MOST_COMBINED: usize = 6;
 /// An effect is known to this part of the margin, as a standard error.
 const EFFECT: f64 = 0.25;
 /// Of configurations that are as near to the best as this part of the margin, that with the fewest options is taken.
 const AS_GOOD: f64 = 1.0 / 6.0;
-/// Standard errors by which a level may have had bad luck.
-const LUCKY: f64 = 1.64;
 /// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and the rest for its luck.
 const SHOWN: f64 = 4.4;
 
@@ -90,18 +91,13 @@ fn answer(stage: &Stage, margin: f64) -> Option<Answer> {
 fn configs_of(kind: Kind, space: &Space, stages: &[Stage], margin: f64) -> Vec<Config> {
     let default = vec![0; space.levels.len()];
     let of = |kind: Kind| stages.iter().find(|stage| stage.kind == kind);
+    let best = |kind: Kind| of(kind).and_then(|stage| challenger(stage, stages, margin));
     let others = match kind {
-        Kind::Alone => {
-            let each =
-                space.levels.iter().enumerate().flat_map(|(option, levels)| (1..=*levels).map(move |to| (option, to)));
-            each.map(|(option, level)| with(&default, option, level)).collect()
-        }
-        Kind::Crossed => of(Kind::Alone).map(|alone| crossed(space, alone, margin)).unwrap_or_default(),
+        Kind::Alone => around(space, default.clone()),
+        Kind::Crossed => of(Kind::Alone).map(|alone| crossed(space, alone)).unwrap_or_default(),
         Kind::Race => promising(space, stages, margin),
-        Kind::Confirm => {
-            let best = |kind: Kind| of(kind).and_then(|stage| challenger(space, stage, stages, margin));
-            best(Kind::Race).or_else(|| best(Kind::Alone)).into_iter().collect()
-        }
+        Kind::Around => best(Kind::Race).map(|best| around(space, best)).unwrap_or_default(),
+        Kind::Confirm => [Kind::Around, Kind::Race, Kind::Alone].into_iter().find_map(best).into_iter().collect(),
     };
     let mut configs = vec![default];
     for config in others {
@@ -112,21 +108,23 @@ fn configs_of(kind: Kind, space: &Space, stages: &[Stage], margin: f64) -> Vec<C
     configs
 }
 
-fn with(config: &Config, option: usize, level: usize) -> Config {
-    let mut config = config.clone();
-    config[option] = level;
-    config
+/// A configuration, and each other level of each option beside it.
+fn around(space: &Space, center: Config) -> Vec<Config> {
+    let each = space.levels.iter().enumerate().flat_map(|(option, levels)| (0..=*levels).map(move |to| (option, to)));
+    let others = each.map(|(option, level)| with(&center, &[(option, level)])).filter(|config| space.allows(config));
+    std::iter::once(center.clone()).chain(others).collect()
 }
 
-/// The levels to cross, as a screening design: of each option that does not only cost the best, and the second where it may well
-/// be better. Of options that exclude each other the better one. Two and more, or nothing is crossed.
-fn crossed(space: &Space, alone: &Stage, margin: f64) -> Vec<Config> {
-    let mut of_option = open_levels(space, alone, margin);
+/// Every option with up to [`MOST_CROSSED_LEVELS`] of its levels, as a screening design: a level that costs by itself may pay beside
+/// another. Two options and more, or nothing is crossed.
+fn crossed(space: &Space, alone: &Stage) -> Vec<Config> {
+    let mut of_option = open_levels(space, alone);
     if of_option.len() < 2 {
         return Vec::new();
     }
     of_option.truncate(MOST_FACTORS);
-    let columns = |of_option: &[(usize, Vec<usize>)]| of_option.iter().map(|(_, levels)| levels.len()).sum::<usize>();
+    let columns =
+        |of_option: &[(usize, Vec<usize>)]| of_option.iter().map(|(_, levels)| levels.len().min(2)).sum::<usize>();
     if columns(&of_option) > MOST_FACTORS {
         of_option.iter_mut().for_each(|(_, levels)| levels.truncate(1));
     }
@@ -135,64 +133,46 @@ fn crossed(space: &Space, alone: &Stage, margin: f64) -> Vec<Config> {
         let mut config = vec![0; space.levels.len()];
         for ((option, levels), high) in of_option.iter().zip(&row) {
             let is_second = levels.len() > 1 && choices.next() == Some(&true);
-            config[*option] = if *high { levels[usize::from(is_second)] } else { 0 };
+            let level = match (high, is_second) {
+                (true, _) => levels.get(usize::from(is_second)),
+                (false, true) => levels.get(2),
+                (false, false) => None,
+            };
+            let set = level.map(|level| with(&config, &[(*option, *level)])).filter(|config| space.allows(config));
+            config = set.unwrap_or(config);
         }
         config
     };
     fold_over(columns(&of_option)).into_iter().map(config).collect()
 }
 
-/// Options with one or two levels each.
-fn open_levels(space: &Space, alone: &Stage, margin: f64) -> Vec<(usize, Vec<usize>)> {
+/// Options with their best levels, the best option first.
+fn open_levels(space: &Space, alone: &Stage) -> Vec<(usize, Vec<usize>)> {
     let mut all = effects(space, std::slice::from_ref(alone));
-    all.retain(|effect| judge(&effect.estimate, margin.exp_m1()) != Finding::Higher);
     all.sort_by(|a, b| a.estimate.ratio.total_cmp(&b.estimate.ratio));
-    let luck = alone.noise().unwrap_or(0.0) * (2.0 / alone.rounds().max(1) as f64).sqrt();
-    let mut open: Vec<(usize, Vec<usize>, f64)> = Vec::new();
+    let mut open: Vec<(usize, Vec<usize>)> = Vec::new();
     for effect in &all {
-        let (option, level, log) = (effect.option, effect.level, effect.estimate.ratio.ln());
-        let is_excluded = |(other, levels, _): &(usize, Vec<usize>, f64)| {
-            levels.iter().any(|other_level| space.exclude((*other, *other_level), (option, level)))
-        };
-        let is_out = open.iter().any(is_excluded);
-        match open.iter_mut().find(|(other, ..)| *other == option) {
-            Some((_, levels, best)) if levels.len() == 1 && log - *best - LUCKY * luck < -margin / 2.0 => {
-                levels.push(level)
-            }
+        match open.iter_mut().find(|(option, _)| *option == effect.option) {
+            Some((_, levels)) if levels.len() < MOST_CROSSED_LEVELS => levels.push(effect.level),
             Some(_) => {}
-            None if is_out => {}
-            None => open.push((option, vec![level], log)),
+            None => open.push((effect.option, vec![effect.level])),
         }
     }
-    open.into_iter().map(|(option, levels, _)| (option, levels)).collect()
+    open
 }
 
-/// The options that help most, one after the other; all of these but one; and the best that was measured.
+/// What is expected to help, one change after the other, and the best that was measured.
 fn promising(space: &Space, stages: &[Stage], margin: f64) -> Vec<Config> {
-    let Some(stage) = stages.iter().find(|stage| stage.kind == Kind::Crossed) else { return Vec::new() };
-    let mut helping = effects(space, stages);
-    helping.retain(|effect| effect.is_crossed);
-    helping.sort_by(|a, b| a.estimate.ratio.total_cmp(&b.estimate.ratio));
-    let mut seen = Vec::new();
-    helping.retain(|effect| {
-        !seen.contains(&effect.option) && {
-            seen.push(effect.option);
-            true
-        }
-    });
-    let helps = |ratio: f64| ratio.ln() < -margin / 6.0;
-    let count = helping.iter().take(MOST_COMBINED).filter(|effect| helps(effect.estimate.ratio)).count();
-    helping.truncate(count.max(1));
-    let default = vec![0; space.levels.len()];
-    let made = |without: Option<usize>, count: usize| {
-        let parts = helping.iter().take(count).enumerate().filter(|(at, _)| Some(*at) != without);
-        parts.fold(default.clone(), |config, (_, effect)| with(&config, effect.option, effect.level))
+    let path = |model: &Model| model.path(space, margin / 6.0, MOST_COMBINED);
+    let (of_levels, of_pairs) = (Model::of_levels(stages), Model::of_pairs(stages));
+    let paths = of_pairs.iter().chain(&of_levels).flat_map(path);
+    let leads = of_pairs.iter().flat_map(|model| model.leads(space));
+    let best = |kind: Kind| {
+        let stage = stages.iter().find(|stage| stage.kind == kind)?;
+        Some(stage.configs[ranked(stage).first()?.0].clone())
     };
-    let nested = (1..=helping.len()).map(|count| made(None, count));
-    let without = (0..helping.len()).map(|at| made(Some(at), helping.len())).filter(|config| *config != default);
-    let best = |stage: &Stage| ranked(stage).first().map(|(at, _)| stage.configs[*at].clone());
-    let alone = stages.iter().find(|stage| stage.kind == Kind::Alone).and_then(best);
-    nested.chain(without).chain(best(stage)).chain(alone).collect()
+    let measured = [Kind::Crossed, Kind::Alone].into_iter().filter_map(best);
+    paths.chain(leads).chain(measured).collect()
 }
 
 /// The configurations beside the default that have all rounds, the fastest first, with the mean of their logarithms.
@@ -205,18 +185,11 @@ fn ranked(stage: &Stage) -> Vec<(usize, f64)> {
 
 /// The best that a race found, or one with fewer options that is as good. What the design says of a sum of effects counts too, by
 /// how well it is known: among many that are raced, the luckiest looks best.
-fn challenger(space: &Space, race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
-    let known = effects(space, stages);
-    let expected = |config: &Config| {
-        let own = known.iter().filter(|effect| config[effect.option] == effect.level);
-        own.map(|effect| effect.estimate.ratio.ln()).sum::<f64>()
-    };
-    let variance = |stage: &Stage, of: f64| of * stage.noise().unwrap_or(0.0).powi(2) / stage.rounds().max(1) as f64;
-    let crossed = stages.iter().find(|stage| stage.kind == Kind::Crossed);
-    // Two options more or less, and what pairs of options add.
-    let of_design = crossed
-        .map_or(f64::INFINITY, |stage| variance(stage, 8.0 / stage.configs.len() as f64) + (margin / 2.0).powi(2));
-    let by_design = variance(race, 1.0) / (variance(race, 1.0) + of_design);
+fn challenger(race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
+    let model = Model::of_pairs(stages);
+    let expected = |config: &Config| model.as_ref().map_or(0.0, |model| model.expected(config));
+    let variance = race.noise().unwrap_or(0.0).powi(2) / race.rounds().max(1) as f64;
+    let by_design = model.as_ref().map_or(0.0, |model| variance / (variance + model.error));
     let means = ranked(race);
     let apart = |(at, mean): &(usize, f64)| expected(&race.configs[*at]) - mean;
     // The default may be eliminated, so the two are aligned by what all have in common.
@@ -236,7 +209,7 @@ fn rounds_of(kind: Kind, own: Option<&Stage>, stages: &[Stage], margin: f64) -> 
     let first = own.filter(|stage| stage.rounds() >= FIRST as usize);
     let noise = |stage: &Stage| stage.noise().unwrap_or(0.0) / margin;
     match (kind, first) {
-        (Kind::Race, _) => None,
+        (Kind::Race | Kind::Around, _) => None,
         (Kind::Alone, Some(stage)) => fixed(2.0 * first_rounds(stage, noise).powi(2), FIRST, MOST_ALONE),
         (Kind::Crossed, Some(stage)) => {
             let noise = first_rounds(stage, noise) * 2.0 / EFFECT;
@@ -253,6 +226,5 @@ fn rounds_of(kind: Kind, own: Option<&Stage>, stages: &[Stage], margin: f64) -> 
 
 /// By the first rounds alone, so that the number does not change when they are done.
 fn first_rounds(stage: &Stage, noise: impl Fn(&Stage) -> f64) -> f64 {
-    let logs = stage.logs.iter().map(|logs| logs[..logs.len().min(FIRST as usize)].to_vec()).collect();
-    noise(&Stage { logs, ..stage.clone() })
+    noise(&stage.first(FIRST as usize))
 }

@@ -58,27 +58,40 @@ impl Grid {
         self.logs.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// By option, the variance of the means of its levels.
+    /// By option, the variance over its levels with all others alike, averaged over every combination of the others.
     fn importance(&self) -> Vec<f64> {
         let levels = &self.space.levels;
         let configs = all(levels);
-        let mean = |option: usize, level: usize| {
-            let own = configs.iter().zip(&self.logs).filter(|(config, _)| config[option] == level);
-            let own: Vec<f64> = own.map(|(_, log)| *log).collect();
-            own.iter().sum::<f64>() / own.len() as f64
+        let of = |option: usize| {
+            let line = |config: &Config| {
+                let mut config = config.clone();
+                let logs = (0..=levels[option]).map(|level| {
+                    config[option] = level;
+                    self.truth(&config)
+                });
+                variance(&logs.collect::<Vec<_>>())
+            };
+            configs.iter().map(line).sum::<f64>() / configs.len() as f64
         };
-        let of = |option: usize| variance(&(0..=levels[option]).map(|level| mean(option, level)).collect::<Vec<_>>());
         (0..levels.len()).map(of).collect()
     }
 
-    /// Twelve options of which most do nothing, as on most disks: 12 288 configurations.
+    /// Twelve options of which most do nothing, as on most disks: 12 288 configurations. In half of these grids two cost by themselves and
+    /// pay together.
     fn made(noise: &mut Noise) -> Grid {
+        let trap = f64::from(u8::from(noise.uniform() < 0.5));
         let mut level = |by: f64| by * (0.6 + 0.8 * noise.uniform());
         let useful = [level(-0.15), level(-0.08), level(-0.05)];
         let mut levels = vec![vec![useful[0], useful[0] / 2.0], vec![useful[1]], vec![0.0, useful[2]]];
         levels.extend([vec![level(0.20)], vec![level(0.05)], vec![0.005], vec![-0.005]]);
-        levels.extend([vec![0.0], vec![0.0], vec![0.0], vec![0.0], vec![0.0]]);
-        let pairs = [((0, 1), (1, 1), level(0.03)), ((1, 1), (7, 1), level(-0.02)), ((3, 1), (8, 1), level(0.05))];
+        levels.extend([vec![0.0], vec![0.0], vec![0.0], vec![trap * 0.02], vec![trap * level(0.10)]]);
+        let together = -0.12 * trap - levels[11][0];
+        let pairs = [
+            ((10, 1), (11, 1), together),
+            ((0, 1), (1, 1), level(0.03)),
+            ((1, 1), (7, 1), level(-0.02)),
+            ((3, 1), (8, 1), level(0.05)),
+        ];
         Grid::of(levels.iter().map(Vec::len).collect(), |config| {
             let own = config.iter().zip(&levels).filter(|(level, _)| **level > 0).map(|(level, of)| of[level - 1]);
             let is = |(option, level): (usize, usize)| config[option] == level;
@@ -189,9 +202,9 @@ fn shares<const N: usize>(
     (found, tried)
 }
 
-/// Two standard errors below what must hold.
-fn least() -> f64 {
-    0.95 - 2.0 * share_error(0.95, replications(FEW, MANY))
+/// Three standard errors below what must hold, as some thirty shares are compared.
+fn least(wanted: f64) -> f64 {
+    wanted - 3.0 * share_error(wanted, replications(FEW, MANY))
 }
 
 #[test]
@@ -212,7 +225,7 @@ fn what_a_search_names_is_nearly_the_best() {
             [regret <= MARGIN.ln_1p(), bounded, covered]
         };
         let (found, _) = shares(1, scatter, Grid::made, holds);
-        assert!(found.iter().all(|share| *share >= least()), "{scatter}: {found:?}");
+        assert!(found.iter().all(|share| *share >= least(0.95)), "{scatter}: {found:?}");
     }
 }
 
@@ -226,25 +239,30 @@ fn three(importance: &[f64]) -> BTreeSet<usize> {
     order.into_iter().take(3).collect()
 }
 
-/// Whether the best is named too is in docs/tune.md: on btrfs it is not, as its best needs two values of which one costs by itself.
+/// On btrfs the best needs two values, of which one costs 24 % by itself. Noise of 10 % asks for more rounds than a search takes.
 #[test]
-fn of_simulated_grids_nothing_worse_than_the_default_is_named() {
+fn of_simulated_grids_nearly_the_best_is_named() {
     for (name, table) in TABLES {
         let truth = Grid::simulated(table);
         let (best, of_default) = (truth.least(), truth.logs[0]);
         println!("{name}: {} configurations, default {:.4} above the best", truth.logs.len(), of_default - best);
         println!("importance: {:.3?}", truth.importance().iter().map(|by| by.sqrt()).collect::<Vec<_>>());
-        for scatter in [0.02, 0.05, 0.10] {
+        for (scatter, wanted) in
+            [(0.02, [0.95, 0.95, 0.9, 0.95]), (0.05, [0.95, 0.95, 0.9, 0.95]), (0.10, [0.95, 0.85, 0.8, 0.95])]
+        {
             let holds = |grid: &Grid, search: &Search| {
                 let regret = grid.truth(&search.named()) - best;
-                let importance = importance(&grid.space, &effects(&grid.space, &search.stages));
-                let is_no_worse = grid.truth(&search.named()) - grid.logs[0] <= MARGIN.ln_1p() / 2.0;
-                let is_best = regret <= MARGIN.ln_1p();
-                [is_no_worse, is_best, three(&importance) == three(&grid.importance())]
+                let is_no_worse = grid.truth(&search.named()) - of_default <= MARGIN.ln_1p() / 2.0;
+                let is_same = three(&importance(&grid.space, &search.stages)) == three(&grid.importance());
+                let rounds: usize = search.stages.iter().map(Stage::rounds).sum();
+                let is_cheap = search.cells() * 10 <= rounds * grid.logs.len();
+                [is_no_worse, regret <= MARGIN.ln_1p(), is_same, is_cheap]
             };
-            let (found, tried) = shares(3, scatter, |_| Grid::simulated(table), holds);
-            assert!(found[0] >= least(), "{name}, {scatter}: {found:?}");
-            assert!(tried[1] < truth.logs.len() as f64, "{name}, {scatter}: {tried:?}");
+            let (found, _) = shares(3, scatter, |_| Grid::simulated(table), holds);
+            assert!(
+                found.iter().zip(wanted).all(|(found, wanted)| *found >= least(wanted)),
+                "{name}, {scatter}: {found:?}"
+            );
         }
     }
 }
@@ -259,6 +277,6 @@ fn of_equals_the_default_is_named() {
             [!matches!(search.answer, Answer::Winner(..)), !useful, is_fine]
         };
         let (found, _) = shares(2, scatter, |_| Grid::of_equals(), holds);
-        assert!(found.iter().all(|share| *share >= least()), "{scatter}: {found:?}");
+        assert!(found.iter().all(|share| *share >= least(0.95)), "{scatter}: {found:?}");
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn tuned(study: &Study, folder: &Path) -> Result<Tuned> {
     let words = |config: &Config| study.settings(config).iter().map(|(tunable, value)| word(tunable, value)).collect();
     let known = effects(&space, &stages);
     let effects = rows(study, &known);
-    let importance = important(study, &importance(&space, &known), &effects);
+    let importance = important(study, &importance(&space, &stages), &effects);
     let all = study.options.iter().flat_map(|of| of.values.iter().map(|value| word(&of.tunable, value)));
     let is_known = |setting: &String| effects.iter().any(|row| row.setting == *setting);
     Ok(Tuned {

@@ -140,7 +140,7 @@ impl Study {
             // Rounds of one stage have nothing in common with those of another.
             seed: self.base.seed.wrapping_add(kind as u64),
             targets: configs.iter().map(|config| self.target(config)).chain(copies).collect(),
-            stop: Stop { rounds, race: kind == Kind::Race, ..self.base.stop },
+            stop: Stop { rounds, race: kind.is_race(), ..self.base.stop },
             // Of the answer alone: each check takes a round of all targets.
             other_speeds: kind == Kind::Confirm && self.base.executor == "sim",
             ..self.base.clone()
@@ -173,7 +173,7 @@ impl Study {
     fn stage(&self, kind: Kind, folded: &Folded) -> Stage {
         let planned = folded.run.iter().flat_map(|run| &run.plan.targets);
         let names: Vec<String> = planned.filter(|target| !target.duplicate).map(|target| target.name.clone()).collect();
-        let is_over = end(folded).is_some_and(|end| kind == Kind::Race || end != StopReason::Rounds);
+        let is_over = end(folded).is_some_and(|end| kind.is_race() || end != StopReason::Rounds);
         let configs = names.iter().map(|name| self.config(name)).collect();
         Stage { kind, configs, logs: logs_of_targets(folded, &names), is_over }
     }
@@ -234,6 +234,7 @@ pub(crate) fn about(kind: Kind) -> &'static str {
         Kind::Alone => "each value by itself",
         Kind::Crossed => "all in combinations",
         Kind::Race => "the best against the default",
+        Kind::Around => "each other value beside the best",
         Kind::Confirm => "the winner in fresh rounds",
     }
 }
@@ -278,7 +279,7 @@ mod tests {
         let simulated = Plan { executor: "sim".into(), other_speeds: true, ..study.base.clone() };
         let study = Study { base: simulated, ..study };
         let is_checked = |kind| study.plan(kind, &[vec![0], vec![1]], Some(4)).other_speeds;
-        assert_eq!(Kind::ALL.map(is_checked), [false, false, false, true]);
+        assert_eq!(Kind::ALL.map(is_checked), [false, false, false, false, true]);
     }
 
     #[test]
