@@ -51,6 +51,7 @@ const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("pickfs/src/cli/sim.rs", "what the host's processor is measured with"),
     ("target/src/agent/other_disk.rs", "the disk that brings a tree into a guest, which is not measured"),
     ("target/src/probe/compression.rs", "a probe reads what the driver of one file system shows, and of no other"),
+    ("target/src/stack/above/network.rs", "a setting of shares has the word that netem has"),
     ("target/src/stack/backing/memory.rs", "a backing that is a tmpfs"),
     ("target/src/stack/safety.rs", "what lsblk calls a device that another program has made"),
     ("target/src/workload/recipe/mod.rs", "a recipe of ours is called by its file"),
