@@ -27,8 +27,11 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+/// Puts what no data can say into a layer.
+type Code = fn(Layer) -> Layer;
+
 /// Every layer, sorted by name: its data, and the function that puts its code into the data.
-const ROWS: [(&str, fn(Layer) -> Layer); 13] = [
+const ROWS: [(&str, Code); 13] = [
     (include_str!("bcache.toml"), bcache::with_code),
     (include_str!("delay.toml"), delay::with_code),
     (include_str!("dm_zoned.toml"), dm_zoned::with_code),
