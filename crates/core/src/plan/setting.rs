@@ -104,8 +104,6 @@ pub fn disks(backing: &Settings) -> u64 {
 }
 
 /// A list that lasts as long as the program.
-pub(super) fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
-    list: D,
-) -> Result<&'static [T], D::Error> {
+pub fn leaked<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(list: D) -> Result<&'static [T], D::Error> {
     Ok(Vec::deserialize(list)?.leak())
 }

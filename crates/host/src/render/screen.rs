@@ -4,7 +4,7 @@
 use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::wording::advice::pasted;
-use crate::wording::answer::{SIGNS, Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent};
+use crate::wording::answer::{Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent, signs};
 use crate::wording::axis::Axis;
 use crate::wording::durability;
 use crate::wording::headings;
@@ -320,14 +320,10 @@ impl Screen<'_> {
         rows.iter().map(|row| of(row.target)).collect()
     }
 
-    /// What the signs mean that the table has; in colour, what is open is grey.
+    /// What the signs mean that the table has.
     fn legend_of_signs(&self, used: &dyn Fn(&str) -> bool, is_in_heading: bool) -> Option<String> {
-        let meaning = |(sign, meaning): (&str, &str)| match sign {
-            "?" if self.options.color => format!("grey{meaning}").replace('?', " or ?:"),
-            _ => meaning.to_string(),
-        };
-        let parts = SIGNS.into_iter().filter(|(sign, _)| used(sign)).map(meaning);
-        let parts: Vec<String> = parts.chain(is_in_heading.then(|| "at a heading: all below".to_string())).collect();
+        let parts = signs(self.options.color).into_iter().filter(|(sign, _)| used(sign)).map(|(_, meaning)| meaning);
+        let parts: Vec<&str> = parts.chain(is_in_heading.then_some("at a heading: all below")).collect();
         (!parts.is_empty()).then(|| self.look(Look::Faint, &wrapped("  ", &parts.join("   "), self.width)))
     }
 

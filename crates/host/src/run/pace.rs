@@ -77,7 +77,7 @@ fn seconds(plan: &Plan, folded: &Folded, took: f64) -> BTreeMap<String, f64> {
     found
 }
 
-/// The reference and its copy are the same target, and so are those that only have other names.
+/// A file for all targets that differ in nothing but their names, such as the reference and its copy.
 fn of_cell(plan: &Plan, target: &Target, work: &Work) -> String {
     let target = Target { name: String::new(), duplicate: false, ..target.clone() };
     named(&(&plan.executor, plan.jobs, target, &work.workload, work.repeats))

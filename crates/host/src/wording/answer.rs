@@ -120,9 +120,12 @@ impl Standing {
     }
 }
 
-/// What [`Standing::sign`] says of a difference, once for a table; the first is for figures without a sign.
-pub(crate) const SIGNS: [(&str, &str); 4] =
-    [("", "no sign: clear"), ("~", "~ probably"), ("=", "= same"), ("?", "? not clear")];
+/// What [`Standing::sign`] says of a difference, once for a table; the first is for figures without a sign. In colour, what is open
+/// is grey.
+pub(crate) fn signs(in_colour: bool) -> [(&'static str, &'static str); 4] {
+    let open = if in_colour { "grey or ?: not clear" } else { "? not clear" };
+    [("", "no sign: clear"), ("~", "~ probably"), ("=", "= same"), ("?", open)]
+}
 
 /// For a read that may have come from memory.
 pub(crate) const UNPROVEN_SIGN: &str = "†";

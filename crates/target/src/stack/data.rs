@@ -1,15 +1,10 @@
 //! Readers of the data of plug-ins: what is read lasts as long as the program.
 
+pub(crate) use pickfs_core::plan::leaked as list;
 use serde::{Deserialize, Deserializer};
 
 /// Programs by the name of the fact that they print. [`super::fs::FsSpec`] says what stands for a cell's device and the like.
 pub(crate) type Programs = &'static [(&'static str, &'static [&'static str])];
-
-pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
-    data: D,
-) -> Result<&'static [T], D::Error> {
-    Ok(Vec::deserialize(data)?.leak())
-}
 
 /// Commands.
 pub(crate) fn commands<'de: 'static, D: Deserializer<'de>>(

@@ -5,7 +5,7 @@ use super::markup::text;
 use super::{name, tables};
 use crate::analysis::{Better, Panel, Row, WorkReport};
 use crate::render::chart::{Sheet, panels, works};
-use crate::wording::answer::{SIGNS, Standing, interval, signed_percent};
+use crate::wording::answer::{Standing, interval, signed_percent, signs};
 use crate::wording::text::capital;
 use maud::{Markup, html};
 use pickfs_core::metric;
@@ -86,7 +86,7 @@ pub(crate) fn overview(sheet: &Sheet) -> Markup {
         section #overview aria-label="Overview" {
             (tables::scroll("Overview of all targets", &table))
             p.note {
-                "Differences: " (text(&SIGNS.map(|(_, meaning)| meaning).join(" · "))) "."
+                "Differences: " (text(&signs(false).map(|(_, meaning)| meaning).join(" · "))) "."
                 span.screen { " Point at a figure for its value and interval." }
             }
         }

@@ -299,9 +299,12 @@ mod example {
         set(name, json!({}))
     }
 
-    pub(super) fn set(name: &str, settings: serde_json::Value) -> Vec<String> {
-        let settings = Settings(settings.as_object().unwrap().clone().into_iter().collect());
-        let steps = with(&[name], settings).remove(0).steps();
+    pub(super) fn settings(given: serde_json::Value) -> Settings {
+        Settings(given.as_object().unwrap().clone().into_iter().collect())
+    }
+
+    pub(super) fn set(name: &str, given: serde_json::Value) -> Vec<String> {
+        let steps = with(&[name], settings(given)).remove(0).steps();
         steps.iter().map(sentence).filter(|said| !said.starts_with("make directory")).collect()
     }
 }

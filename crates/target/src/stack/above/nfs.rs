@@ -99,7 +99,7 @@ fn mismatches(seat: &Seat, shown: &MountOptions, served: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::example::{set, with};
+    use super::super::example::{set, settings, with};
     use super::*;
     use serde_json::json;
 
@@ -132,11 +132,10 @@ mod tests {
     fn another_version_or_export_than_was_asked_for_is_a_mismatch() {
         let shown = |version: &str| MountOptions::from([("vers".to_string(), Some(version.to_string()))]);
         let served = "/run/pickfs-r/target/nfs  127.0.0.1(sync,wdelay,hide,no_subtree_check,fsid=0,sec=sys,rw)\n";
-        for (settings, version, wrong) in
+        for (given, version, wrong) in
             [(json!({}), "4.2", 0), (json!({}), "4.1", 1), (json!({"export": "async"}), "4.2", 1)]
         {
-            let settings = Settings(settings.as_object().unwrap().clone().into_iter().collect());
-            let found = with(&["nfs"], settings)[0].mismatches("nfs4", &shown(version), served);
+            let found = with(&["nfs"], settings(given))[0].mismatches("nfs4", &shown(version), served);
             assert_eq!(found.len(), wrong, "{found:?}");
         }
     }

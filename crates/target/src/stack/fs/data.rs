@@ -30,7 +30,7 @@ pub(super) fn some_size<'de, D: Deserializer<'de>>(data: D) -> Result<Option<u64
     size(data).map(Some)
 }
 
-/// The mount options of that name in `mount_names.toml`, behind those that every file system takes.
+/// The mount options that every file system takes, then those of a row of `mount_names.toml`.
 pub(super) fn mount_names<'de, D: Deserializer<'de>>(data: D) -> Result<&'static [&'static str], D::Error> {
     static NAMES: LazyLock<BTreeMap<&str, Vec<&str>>> =
         LazyLock::new(|| toml::from_str(include_str!("mount_names.toml")).expect("a test reads them"));

@@ -187,7 +187,8 @@ fn deliver(records: &[u8]) -> Result<()> {
     deliver_symbols(&disk, room)
 }
 
-/// The kernel's symbols and modules with their addresses and the names of programs, where the last page of the disk asks for them. All that is measured is over.
+/// The kernel's symbols and modules with their addresses, and the names of programs, where the last page of the disk asks for them.
+/// All that is measured is over.
 fn deliver_symbols(disk: &File, room: u64) -> Result<()> {
     let mut asked = [0; SYMBOLS_ASKED.len()];
     disk.read_exact_at(&mut asked, room - SYMBOLS_ASKED_AT).context("cannot read the records' disk")?;
