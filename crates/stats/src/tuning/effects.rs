@@ -104,9 +104,10 @@ pub fn default_within(stages: &[Stage]) -> (f64, usize) {
             tick: 0.0,
         };
         let rounds = stage.rounds() as u32;
-        let looks = match stage.kind.is_race() {
-            true => Schedule::EachRound.spent(&(1..=rounds).collect::<Vec<u32>>()),
-            false => vec![Look::only(rounds)],
+        let looks = if stage.kind.is_race() {
+            Schedule::EachRound.spent(&(1..=rounds).collect::<Vec<u32>>())
+        } else {
+            vec![Look::only(rounds)]
         };
         let above = upper_bounds(&of, &looks).swap_remove(0);
         for (at, config) in stage.configs.iter().enumerate().skip(1) {

@@ -83,12 +83,6 @@ impl Stage {
         self.logs.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Its first rounds alone.
-    fn first(&self, rounds: usize) -> Stage {
-        let logs = self.logs.iter().map(|logs| logs[..logs.len().min(rounds)].to_vec()).collect();
-        Stage { logs, ..self.clone() }
-    }
-
     /// Places of configurations that have a value in each round.
     fn complete(&self) -> Vec<usize> {
         let rounds = self.rounds();

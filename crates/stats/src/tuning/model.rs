@@ -34,18 +34,27 @@ struct Point<'a> {
 /// What the terms of a model leave unexplained, and what each pair that is no term yet could explain of it.
 struct Rest {
     logs: Vec<f64>,
-    /// A pair, its column without what the terms explain, and how much must be left of that.
-    pairs: Vec<(Term, Vec<f64>, f64)>,
+    pairs: Vec<Pair>,
+}
+
+/// Two levels together.
+#[derive(Clone)]
+struct Pair {
+    term: Term,
+    /// Its column without what the terms explain.
+    column: Vec<f64>,
+    /// The sum of squares that must be left of the column.
+    least: f64,
 }
 
 impl Rest {
     fn of(points: &[Point], levels: &[Term], stages: usize) -> Rest {
         let column = |is: &dyn Fn(&Point) -> bool| points.iter().map(|point| f64::from(u8::from(is(point)))).collect();
         let pair = |a: &Term, b: &Term| {
-            let both = [a[0], b[0]].to_vec();
-            let own: Vec<f64> = column(&|point| has(point.config, &both));
-            let least = (FREE * dot(&own, &own)).max(1e-9);
-            (both, own, least)
+            let term = vec![a[0], b[0]];
+            let column: Vec<f64> = column(&|point| has(point.config, &term));
+            let least = (FREE * dot(&column, &column)).max(1e-9);
+            Pair { term, column, least }
         };
         let later = |at: usize, a: &Term| {
             levels[at + 1..].iter().filter(|b| b[0].0 != a[0].0).map(|b| pair(a, b)).collect::<Vec<_>>()
@@ -64,15 +73,15 @@ impl Rest {
     }
 
     fn explain(&mut self, by: &[f64]) {
-        self.pairs.iter_mut().for_each(|(_, column, _)| clear(column, by));
+        self.pairs.iter_mut().for_each(|pair| clear(&mut pair.column, by));
         clear(&mut self.logs, by);
     }
 
     /// Places of the pairs that explain more than `least` of the sum of squares, that which explains most first.
     fn largest(&self, least: f64) -> Vec<usize> {
-        let gain = |(_, column, free): &(Term, Vec<f64>, f64)| {
-            let size = dot(column, column);
-            if size < *free { 0.0 } else { dot(&self.logs, column).powi(2) / size }
+        let gain = |pair: &Pair| {
+            let size = dot(&pair.column, &pair.column);
+            if size < pair.least { 0.0 } else { dot(&self.logs, &pair.column).powi(2) / size }
         };
         let gains: Vec<f64> = self.pairs.iter().map(gain).collect();
         let mut order: Vec<usize> = (0..gains.len()).filter(|at| gains[*at] > least).collect();
@@ -95,12 +104,12 @@ impl Model {
         let mut rest = Rest::of(&points, &terms, stages.len());
         let noise = |stage: &Stage| Some(stage.noise()?.powi(2) / stage.rounds() as f64);
         let least = PAIR.powi(2) * stages.iter().filter_map(noise).fold(0.0, f64::max);
-        let helps = |at: &usize| dot(&rest.logs, &rest.pairs[*at].1) < 0.0;
+        let helps = |at: &usize| dot(&rest.logs, &rest.pairs[*at].column) < 0.0;
         let helping = rest.largest(least).into_iter().filter(helps).take(MOST_PAIRS);
-        let leads = helping.map(|at| rest.pairs[at].0.clone()).collect();
+        let leads = helping.map(|at| rest.pairs[at].term.clone()).collect();
         for _ in 0..MOST_PAIRS {
             let Some(best) = rest.largest(least).first().copied() else { break };
-            let (term, column, _) = rest.pairs[best].clone();
+            let Pair { term, column, .. } = rest.pairs[best].clone();
             terms.push(term);
             rest.explain(&column);
         }

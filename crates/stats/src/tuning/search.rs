@@ -133,6 +133,7 @@ fn crossed(space: &Space, alone: &Stage) -> Vec<Config> {
         let mut config = vec![0; space.levels.len()];
         for ((option, levels), high) in of_option.iter().zip(&row) {
             let is_second = levels.len() > 1 && choices.next() == Some(&true);
+            // Two columns say four things: the default, and each of three levels.
             let level = match (high, is_second) {
                 (true, _) => levels.get(usize::from(is_second)),
                 (false, true) => levels.get(2),
@@ -226,5 +227,6 @@ fn rounds_of(kind: Kind, own: Option<&Stage>, stages: &[Stage], margin: f64) -> 
 
 /// By the first rounds alone, so that the number does not change when they are done.
 fn first_rounds(stage: &Stage, noise: impl Fn(&Stage) -> f64) -> f64 {
-    noise(&stage.first(FIRST as usize))
+    let logs = stage.logs.iter().map(|logs| logs[..logs.len().min(FIRST as usize)].to_vec()).collect();
+    noise(&Stage { logs, ..stage.clone() })
 }
