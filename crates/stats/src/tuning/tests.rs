@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MARGIN: f64 = 0.03;
 /// Searches of the quick test, and of that behind docs/tune.md.
 const FEW: usize = 30;
-const MANY: usize = 500;
+const MANY: usize = 2000;
 
 /// The logarithm of the time of each configuration, in the order of [`all`].
 struct Grid {
@@ -202,9 +202,9 @@ fn shares<const N: usize>(
     (found, tried)
 }
 
-/// Three standard errors below what must hold, as some thirty shares are compared.
+/// Two standard errors below what must hold.
 fn least(wanted: f64) -> f64 {
-    wanted - 3.0 * share_error(wanted, replications(FEW, MANY))
+    wanted - 2.0 * share_error(wanted, replications(FEW, MANY))
 }
 
 #[test]
