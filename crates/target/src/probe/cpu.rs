@@ -2,11 +2,12 @@
 //! back, which no program's own CPU time shows.
 //!
 //! Busy is what is neither idle nor stolen, of all the time that the CPUs were there. The kernel notes when a CPU goes to
-//! sleep and when it wakes up, and shows that in clock ticks (10 ms). The ticks of busy time in /proc/stat would miss
-//! work between two ticks, and a guest whose host is slow gets few of them: there all of the system was less than a part of it.
+//! sleep and when it wakes up. /proc/timer_list shows that in nanoseconds, to root; /proc/stat shows it in clock ticks (10 ms), which
+//! would be most of a short phase. The ticks of busy time in /proc/stat would miss work between two ticks, and a guest whose host is
+//! slow gets few of them: there all of the system was less than a part of it.
 
 use super::{Probe, Reading, Subject, counter};
-use procfs::{Current, CurrentSI, KernelStats, Uptime};
+use procfs::{CpuTime, Current, CurrentSI, KernelStats, Uptime};
 
 pub(crate) struct Cpu;
 
@@ -21,12 +22,12 @@ impl Probe for Cpu {
     }
 
     fn about(&self) -> &'static str {
-        "busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/stat"
+        "busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/timer_list and /proc/stat"
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {
         let (Ok(stat), Ok(up)) = (KernelStats::current(), Uptime::current()) else { return Vec::new() };
-        let (busy, stolen) = used(&stat, up.uptime);
+        let (busy, stolen) = used(&stat, up.uptime, &std::fs::read_to_string("/proc/timer_list").unwrap_or_default());
         let beside = std::fs::read_to_string(BESIDE).ok().and_then(|text| text.trim().parse::<f64>().ok());
         let busy = busy + beside.unwrap_or_default();
         vec![counter(SYSTEM_WIDE_NS, busy), counter("cpu_steal_ns", stolen)]
@@ -38,14 +39,39 @@ pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / procfs::ticks_per_second().max(1)
 }
 
-/// Nanoseconds that CPUs were busy, and that were stolen, `up` seconds after the boot. The first
-/// has no zero.
-fn used(stat: &KernelStats, up: f64) -> (f64, f64) {
+/// Nanoseconds that CPUs were busy, and that were stolen, `up` seconds after the boot; `timers` is /proc/timer_list, or empty. The
+/// first has no zero.
+fn used(stat: &KernelStats, up: f64, timers: &str) -> (f64, f64) {
     let all = &stat.total;
-    let ns = |ticks: u64| (ticks * tick_ns()) as f64;
     let stolen = ns(all.steal.unwrap_or(0));
-    let there = (up * 1e9).round() * stat.cpu_time.len() as f64;
-    (there - ns(all.idle + all.iowait.unwrap_or(0)) - stolen, stolen)
+    let idle = |cpu: &CpuTime| ns(cpu.idle + cpu.iowait.unwrap_or(0));
+    let each: Vec<f64> = stat.cpu_time.iter().map(idle).collect();
+    let in_ticks = || ((up * 1e9).round() * each.len() as f64, idle(all));
+    let (there, idle) = exact(timers, &each).unwrap_or_else(in_ticks);
+    (there - idle - stolen, stolen)
+}
+
+fn ns(ticks: u64) -> f64 {
+    (ticks * tick_ns()) as f64
+}
+
+/// Nanoseconds that the CPUs were there, and of these idle, from the text of /proc/timer_list; nothing if it has other CPUs than `idle`,
+/// each CPU's idle nanoseconds by /proc/stat. The list counts a sleep when it ends, and does not show whether one goes on: the sleep
+/// that began last is added where that comes nearer to /proc/stat, which counts it.
+fn exact(timers: &str, idle: &[f64]) -> Option<(f64, f64)> {
+    let number = |line: &str, name: &str| {
+        line.strip_prefix(name)?.trim_start_matches([' ', ':']).split(' ').next()?.parse().ok()
+    };
+    let now: f64 = timers.lines().find_map(|line| number(line, "now at"))?;
+    let each: Vec<&str> = timers.split("\ncpu: ").skip(1).collect();
+    let sum = each.iter().zip(idle).map(|(cpu, shown)| {
+        let of = |name| cpu.lines().find_map(|line| number(line.trim_start(), name));
+        let ended: f64 = of(".idle_sleeptime")? + of(".iowait_sleeptime")?;
+        let now_too = ended + (now - of(".idle_entrytime")?).max(0.0);
+        Some(if (now_too - shown).abs() < (ended - shown).abs() { now_too } else { ended })
+    });
+    let sum = sum.sum::<Option<f64>>()?;
+    (each.len() == idle.len()).then_some((now * idle.len() as f64, sum))
 }
 
 #[cfg(test)]
@@ -61,7 +87,31 @@ mod tests {
              ctxt 1\nbtime 1\nprocesses 1\n"
         );
         let stat = KernelStats::from_buf_read(text.as_bytes(), procfs::current_system_info()).unwrap();
-        used(&stat, up)
+        used(&stat, up, "")
+    }
+
+    #[test]
+    fn sleeps_are_counted_in_nanoseconds_whether_they_ended_or_go_on() {
+        let cpu = |number: u32, entry: u64, idle: u64| {
+            format!(
+                "cpu: {number}\n clock 0:\n  .idle_entrytime : {entry} nsecs\n  .idle_sleeptime : {idle} nsecs\n  \
+                 .iowait_sleeptime: 1000000 nsecs\n\n"
+            )
+        };
+        let list = |first: u64, second: u64| {
+            let cpus = cpu(0, first, 40_123_456_789) + &cpu(1, second, 90_000_000_000);
+            format!("Timer List Version: v0.10\nnow at 100000000123 nsecs\n\n{cpus}\nTick Device: mode:     1\n")
+        };
+        // The first woke up 3 ms ago, and the second sleeps since 5 s.
+        let timers = list(99_997_000_123, 95_000_000_123);
+        assert_eq!(exact(&timers, &[40.12e9, 95.0e9]), Some((200_000_000_246.0, 135_125_456_789.0)));
+        // Both have been busy since then.
+        assert_eq!(exact(&timers, &[40.12e9, 90.0e9]), Some((200_000_000_246.0, 130_125_456_789.0)));
+        for (text, idle) in
+            [(timers.as_str(), &[40e9][..]), (&timers, &[1e9, 1e9, 1e9]), ("", &[1e9]), ("now at 5 nsecs", &[1e9])]
+        {
+            assert_eq!(exact(text, idle), None);
+        }
     }
 
     #[test]
