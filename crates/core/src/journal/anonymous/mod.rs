@@ -35,8 +35,8 @@ const USUAL: [&str; 14] = [
 const SHORTEST: usize = 3;
 /// Values that are shorter are replaced in their place alone: elsewhere such a word may be anything.
 const SHORTEST_VALUE: usize = 6;
-/// Fields of records that pickfs makes itself: times, numbers and codes.
-const VERBATIM: [&str; 7] = ["at", "started", "encoded", "metric", "id", "pickfs", "combine"];
+/// Fields of records that pickfs makes itself: times, numbers and codes, and a digest that names the program of a simulation.
+const VERBATIM: [&str; 8] = ["at", "started", "encoded", "metric", "id", "pickfs", "combine", "simulated by"];
 /// Variables whose values are kept.
 const HARMLESS: [&str; 3] = ["LANG", "LANGUAGE", "TZ"];
 
@@ -482,7 +482,10 @@ mod tests {
 
     #[test]
     fn facts_are_kept_by_name_and_other_records_by_kind() {
-        let facts = json!({ "kernel": "6.1", "image disk below": "sda, ST4000NM0035", "host name": "w (01ab)", "serial": "S3" });
+        let program = format!("QEMU 7.2, pickfs {}", "01ab".repeat(16));
+        let facts = json!({
+            "kernel": "6.1", "image disk below": "sda, ST4000NM0035", "host name": "w (01ab)", "serial": "S3", "simulated by": program
+        });
         let lines = [
             json!({ "provenance": { "cell": "00aa00bb00cc00dd", "facts": facts, "more": "x" } }).to_string(),
             json!({ "sample": { "cell": "00aa00bb00cc00dd", "phase": "p", "metric": "time_ns", "value": 1 } })
@@ -499,7 +502,7 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(
             found[0]["provenance"]["facts"],
-            json!({ "kernel": "6.1", "image disk below": "sda, ST4000NM0035" })
+            json!({ "kernel": "6.1", "image disk below": "sda, ST4000NM0035", "simulated by": program })
         );
         assert_eq!(found[0]["provenance"]["cell"], found[1]["sample"]["cell"]);
         assert_eq!(found[1]["sample"]["cell"], "0000000000000001");
