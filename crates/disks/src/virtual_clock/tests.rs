@@ -27,6 +27,7 @@ macro_rules! holds {
 }
 
 mod flash;
+mod parts;
 mod zones;
 
 #[derive(Clone, Copy)]
@@ -114,6 +115,7 @@ impl Play {
         holds!(when >= earliest, "{:?} of {} was answered at {when}, before {earliest}", sent.asked, sent.at);
         holds!(when >= self.last_when && when <= self.clock.now, "answers at {} and then {when}", self.last_when);
         self.last_when = when;
+        parts::sum(&self.clock.disk.parts(tag), &sent.asked, when - sent.at)?;
         let flushes = self.sent.iter().flatten().filter(|other| other.asked.operation == Operation::Flush);
         let overtaken = flushes.filter(|flush| flush.order < sent.order).count();
         let may_overtake = self.words[at("QUEUED_FLUSH")] == 1;
@@ -498,6 +500,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("an open zone is empty", "zone->pointer ? ZBC_CLOSED", "0 ? ZBC_CLOSED"),
     ("all flushes take the same", "draw = (draw ^ draw >> 31) % 1000000;", "draw = 500000;"),
     ("flushes have one mode", "	while (to[0] <= draw)", "	while (0)"),
+    ("a wait for the link has no part", "	wait_for_link(d, now, copying, parts);\n", ""),
     ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
 ];
 

@@ -13,6 +13,7 @@
 
 static sim_word state, words[SIM_WORDS];
 static char busy[SIM_TAGS];
+static sim_word came[SIM_TAGS];
 static unsigned int under_way;
 
 static sim_word any(void)
@@ -173,8 +174,20 @@ static void submit(void *disk, sim_word sectors, sim_word now)
 	if (operation == SIM_FLUSH)
 		first = length = 0;
 	busy[tag] = 1;
+	came[tag] = now;
 	under_way++;
 	sim_submit(disk, tag, operation, operation == SIM_WRITE && below(8) == 0, first, length, now);
+}
+
+/* Modulo 2^64, as times of damaged models may overflow. */
+static int parts_sum(const void *disk, unsigned int tag, sim_word time)
+{
+	const sim_word *parts = sim_parts(disk, tag);
+	unsigned int part;
+
+	for (part = 0; part < SIM_PARTS; part++)
+		time -= parts[part];
+	return time == 0;
 }
 
 /* 0, or what is wrong. */
@@ -188,6 +201,8 @@ static const char *collect(void *disk)
 	while (sim_done(disk, &tag, &when)) {
 		if (tag >= SIM_TAGS || !busy[tag])
 			return "a request is done that is not under way";
+		if (!parts_sum(disk, tag, when - came[tag]))
+			return "the parts of a request do not sum to its time";
 		busy[tag] = 0;
 		under_way--;
 	}

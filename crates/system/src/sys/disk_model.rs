@@ -1,5 +1,6 @@
 //! The disk models in C (`crates/system/src/sys/disk_model/model.c`) behind functions that are safe to call.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// The models' source, a name and a text each.
@@ -53,6 +54,58 @@ pub enum Count {
     /// Blocks that garbage collection erased, each of all dies.
     Collected,
 }
+
+/// What the time of a request is made of, in the order of `enum sim_part`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Behind other requests, or what the disk does on behalf of others.
+    Queue,
+    /// A volume's limit of operations.
+    Rate,
+    Controller,
+    Seek,
+    Turn,
+    Transfer,
+    Die,
+    Collection,
+    Link,
+    /// What FLUSH and FUA take besides what they write.
+    Flush,
+}
+
+impl Part {
+    pub const ALL: [Part; 10] = [
+        Part::Queue,
+        Part::Rate,
+        Part::Controller,
+        Part::Seek,
+        Part::Turn,
+        Part::Transfer,
+        Part::Die,
+        Part::Collection,
+        Part::Link,
+        Part::Flush,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Queue => "queue",
+            Part::Rate => "rate limit",
+            Part::Controller => "controller",
+            Part::Seek => "seek",
+            Part::Turn => "turn",
+            Part::Transfer => "transfer",
+            Part::Die => "die",
+            Part::Collection => "collection",
+            Part::Link => "link",
+            Part::Flush => "flush",
+        }
+    }
+}
+
+/// Number of parts.
+pub const PARTS: usize = Part::ALL.len();
 
 /// Sectors that are on the medium from a moment on; as `struct sim_landing`.
 #[repr(C)]
@@ -108,6 +161,7 @@ functions! {
     next = sim_next(*mut c_void) -> u64;
     wake = sim_wake(*mut c_void, u64) -> ();
     done = sim_done(*mut c_void, *mut c_uint, *mut u64) -> c_int;
+    parts = sim_parts(*const c_void, c_uint) -> *const u64;
     landed = sim_landed(*mut c_void, *mut Landing) -> c_int;
     count = sim_count(*const c_void, c_int) -> u64;
     seek_ns = sim_seek_ns(*const c_void, u64) -> u64;
@@ -212,6 +266,16 @@ impl DiskModel {
             self.used[tag] = false;
             (tag, when)
         })
+    }
+
+    /// Nanoseconds of each [`Part`] of the request that had this tag last and is done; they sum to its time.
+    ///
+    /// # Panics
+    /// If the tag is in use.
+    pub fn parts(&self, tag: usize) -> [u64; PARTS] {
+        assert!(!self.used[tag], "tag {tag} is in use");
+        // SAFETY: the disk was started, the tag is below TAGS, and each request has its parts.
+        unsafe { *(self.functions.parts)(self.memory.as_ptr().cast(), tag as c_uint).cast::<[u64; PARTS]>() }
     }
 
     /// What came to the medium, also what is known to come.

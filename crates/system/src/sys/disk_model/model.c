@@ -12,7 +12,7 @@
 #include "zbc.h"
 
 struct request {
-	sim_word first, sectors, order, ready;
+	sim_word first, sectors, order, ready, came, parts[SIM_PARTS];
 	unsigned char operation, forced, state;
 };
 
@@ -27,6 +27,11 @@ enum { RESTS, SERVES, DESTAGES, FLUSHES, CLEANS };
 
 struct zone {
 	sim_word first, cylinder, track;
+};
+
+/* How the time of a read divides until a die or a channel is through with it; the rest is transfer. */
+struct path {
+	sim_word order, queue, collection, die;
 };
 
 struct disk {
@@ -45,6 +50,8 @@ struct disk {
 	int arm, wrote_last;
 	unsigned int serving, slot;
 	sim_word begun, until, cylinder, head, last_command;
+	/* What the arm's time until then is made of. */
+	sim_word sought, turned, passed;
 	struct extent dirty[SIM_MOST_SLOTS];
 	unsigned int slots;
 	sim_word cached;
@@ -58,6 +65,11 @@ struct disk {
 	sim_word read_free[SIM_MOST_DIES], program_free[SIM_MOST_DIES], programs[SIM_MOST_DIES];
 	sim_word channel_free[SIM_MOST_CHANNELS], in_free, out_free, barrier, latest;
 	sim_word ring_when[SIM_RING], ring_sectors[SIM_RING];
+	/* When the program begins that ends last so far, and for how much garbage collection it waits. */
+	sim_word ring_begins[SIM_RING], ring_collects[SIM_RING];
+	/* Garbage collection in what a die has to do. */
+	sim_word collects[SIM_MOST_DIES];
+	struct path die_path[SIM_MOST_DIES], channel_path[SIM_MOST_CHANNELS];
 	unsigned int ring_first, ring_count, next_die;
 	sim_word buffered, open_sectors, slc_used, last_program;
 	struct ftl ftl;
@@ -182,10 +194,32 @@ static void leave_queue(struct disk *d, unsigned int tag)
 	d->queued = kept;
 }
 
+/* What a hard disk's request has not spent on itself, nor for what the arm did for it, is the command and the queue. */
+static void divide_rest(const struct disk *d, struct request *r, sim_word when)
+{
+	sim_word rest = when - r->came, command;
+	unsigned int part;
+
+	for (part = 0; part < SIM_PARTS; part++)
+		rest -= r->parts[part];
+	command = smaller(rest, d->p[SIM_COMMAND_NS]);
+	r->parts[SIM_PART_CONTROLLER] += command;
+	r->parts[SIM_PART_QUEUE] += rest - command;
+}
+
+const sim_word *sim_parts(const void *disk, unsigned int tag)
+{
+	const struct disk *d = disk;
+
+	return d->requests[tag].parts;
+}
+
 static void end(struct disk *d, unsigned int tag, sim_word when)
 {
 	unsigned int at = d->ending++;
 
+	if (d->p[SIM_KIND] == 1)
+		divide_rest(d, &d->requests[tag], when);
 	leave_queue(d, tag);
 	d->requests[tag].state = ENDING;
 	d->ends[at].when = when;
@@ -294,17 +328,25 @@ sim_word sim_seek_ns(const void *disk, sim_word cylinders)
 	return from + (to - from) * (cylinders - pairs[2 * low]) / span;
 }
 
+/* Until the arm is on the track and settled. */
+static sim_word moving(const struct disk *d, const struct place *to, int writes)
+{
+	sim_word apart = to->cylinder > d->cylinder ? to->cylinder - d->cylinder : d->cylinder - to->cylinder;
+	sim_word moves = sim_seek_ns(d, apart);
+
+	if (to->head != d->head)
+		moves = larger(moves, d->p[SIM_HEAD_SWITCH_NS]);
+	if (writes && moves)
+		moves += d->p[SIM_WRITE_SETTLE_NS];
+	return moves;
+}
+
 /* From where the arm is, at that time, until the sector begins below the head. */
 static sim_word positioning(const struct disk *d, sim_word sector, int writes, sim_word at)
 {
 	struct place to = place(d, sector);
-	sim_word apart = to.cylinder > d->cylinder ? to.cylinder - d->cylinder : d->cylinder - to.cylinder;
-	sim_word moves = sim_seek_ns(d, apart), turn = d->p[SIM_TURN_NS];
+	sim_word moves = moving(d, &to, writes), turn = d->p[SIM_TURN_NS];
 
-	if (to.head != d->head)
-		moves = larger(moves, d->p[SIM_HEAD_SWITCH_NS]);
-	if (writes && moves)
-		moves += d->p[SIM_WRITE_SETTLE_NS];
 	return moves + (angle(d, &to) + turn - (at + moves + d->p[SIM_PHASE_NS]) % turn) % turn;
 }
 
@@ -495,17 +537,19 @@ static sim_word barrier(const struct disk *d)
 static void admit(struct disk *d, unsigned int tag, sim_word now)
 {
 	struct request *r = &d->requests[tag];
-	sim_word quick = now + d->p[SIM_COMMAND_NS] + r->sectors * d->p[SIM_LINK_PS] / 1000;
+	sim_word link = r->sectors * d->p[SIM_LINK_PS] / 1000, quick = now + d->p[SIM_COMMAND_NS] + link;
 
 	if (r->operation == SIM_FLUSH)
 		return;
 	if (r->operation == SIM_TRIM) {
+		r->parts[SIM_PART_CONTROLLER] = d->p[SIM_TRIM_NS];
 		end(d, tag, now + d->p[SIM_COMMAND_NS] + d->p[SIM_TRIM_NS]);
 	} else if (r->operation == SIM_READ) {
 		if (d->arm == RESTS)
 			look_ahead(d, now);
 		if (hit(d, r->first, r->sectors)) {
 			d->counts[SIM_READ_HITS]++;
+			r->parts[SIM_PART_LINK] = link;
 			end(d, tag, quick);
 			return;
 		}
@@ -516,6 +560,7 @@ static void admit(struct disk *d, unsigned int tag, sim_word now)
 		r->ready = now + d->p[SIM_COMMAND_NS];
 	} else if (cache(d, r->first, r->sectors)) {
 		forget(d, r->first, r->sectors);
+		r->parts[SIM_PART_LINK] = link;
 		end(d, tag, quick);
 	}
 }
@@ -622,6 +667,25 @@ static int may_clean(const struct disk *d, sim_word now)
 	return d->waiting_bands && now >= d->last_command + d->p[SIM_CLEAN_IDLE_NS];
 }
 
+/* When the arm is through with sectors that it goes to. */
+static sim_word reach(struct disk *d, sim_word first, sim_word sectors, int writes, sim_word begins)
+{
+	struct place to = place(d, first);
+
+	d->sought = moving(d, &to, writes);
+	d->turned = positioning(d, first, writes, begins) - d->sought;
+	d->passed = transfer(d, first, sectors);
+	stand_at(d, first + sectors - 1);
+	return begins + d->sought + d->turned + d->passed;
+}
+
+static void divide_arm(const struct disk *d, struct request *r)
+{
+	r->parts[SIM_PART_SEEK] = d->sought;
+	r->parts[SIM_PART_TURN] = d->turned;
+	r->parts[SIM_PART_TRANSFER] = d->passed;
+}
+
 /* 0 if it was in the cache by the time that its command began. */
 static int serve(struct disk *d, unsigned int tag, sim_word now)
 {
@@ -640,12 +704,14 @@ static int serve(struct disk *d, unsigned int tag, sim_word now)
 		if (segment->sectors && first >= segment->first && first < reached) {
 			if (reached >= first + sectors) {
 				d->counts[SIM_READ_HITS]++;
-				end(d, tag, begins + sectors * d->p[SIM_LINK_PS] / 1000);
+				r->parts[SIM_PART_LINK] = sectors * d->p[SIM_LINK_PS] / 1000;
+				end(d, tag, begins + r->parts[SIM_PART_LINK]);
 				return 0;
 			}
 			d->arm = SERVES;
 			d->serving = tag;
 			d->until = larger(begins, d->ahead_since + transfer(d, d->ahead_from, first + sectors - d->ahead_from));
+			r->parts[SIM_PART_TRANSFER] = d->until - begins;
 			stand_at(d, first + sectors - 1);
 			return 1;
 		}
@@ -662,8 +728,8 @@ static int serve(struct disk *d, unsigned int tag, sim_word now)
 			put_into_log(d, &written);
 		}
 	}
-	d->until = begins + positioning(d, first, r->operation == SIM_WRITE, begins) + transfer(d, first, sectors);
-	stand_at(d, first + sectors - 1);
+	d->until = reach(d, first, sectors, r->operation == SIM_WRITE, begins);
+	divide_arm(d, r);
 	return 1;
 }
 
@@ -687,7 +753,6 @@ static void destage(struct disk *d, sim_word now)
 			return clean(d, now);
 		to.first = smaller(log_at(d), d->p[SIM_SECTORS] - to.sectors);
 		put_into_log(d, &d->dirty[best]);
-		shortest = positioning(d, to.first, 1, now);
 	}
 	d->ahead = 0;
 	d->arm = DESTAGES;
@@ -695,8 +760,7 @@ static void destage(struct disk *d, sim_word now)
 	d->wrote_last = 1;
 	d->slot = best;
 	d->counts[SIM_DESTAGED]++;
-	d->until = now + shortest + transfer(d, to.first, to.sectors);
-	stand_at(d, to.first + to.sectors - 1);
+	d->until = reach(d, to.first, to.sectors, 1, now);
 }
 
 /* The request before the first FLUSH, if there is one, keeps it waiting. */
@@ -726,7 +790,8 @@ static void begin(struct disk *d, sim_word now)
 			d->arm = FLUSHES;
 			d->begun = now;
 			d->serving = d->queue[0];
-			d->until = larger(now, d->requests[d->serving].ready) + flush_ns(d);
+			d->requests[d->serving].parts[SIM_PART_FLUSH] = flush_ns(d);
+			d->until = larger(now, d->requests[d->serving].ready) + d->requests[d->serving].parts[SIM_PART_FLUSH];
 			return;
 		}
 		tag = nearest(d, now);
@@ -742,11 +807,42 @@ static void begin(struct disk *d, sim_word now)
 	} while (!serve(d, tag, now));
 }
 
+/* Of what the arm did last, so much. */
+static void divide_destage(const struct disk *d, struct request *r, sim_word time)
+{
+	sim_word passed = smaller(time, d->passed), turned = smaller(time - passed, d->turned);
+
+	r->parts[SIM_PART_TRANSFER] += passed;
+	r->parts[SIM_PART_TURN] += turned;
+	r->parts[SIM_PART_SEEK] += time - passed - turned;
+}
+
+/* Writing from the cache is for the first FLUSH, and for what waits for room in it; cleaning keeps all waiting. */
+static void divide_waiting(const struct disk *d, struct request *requests, sim_word now)
+{
+	sim_word before = barrier(d);
+	unsigned int i;
+
+	for (i = 0; i < d->queued; i++) {
+		struct request *r = &requests[d->queue[i]];
+		sim_word since = larger(d->begun, r->came);
+
+		if (now <= since)
+			continue;
+		if (d->arm == CLEANS)
+			r->parts[SIM_PART_COLLECTION] += now - since;
+		else if (r->state == WAITS && r->order <= before)
+			divide_destage(d, r, now - since);
+	}
+}
+
 /* The arm is through with what it did. */
 static void finish(struct disk *d, sim_word now)
 {
 	int did = d->arm;
 
+	if (did == DESTAGES || did == CLEANS)
+		divide_waiting(d, d->requests, now);
 	d->arm = RESTS;
 	if (did == SERVES) {
 		struct request *r = &d->requests[d->serving];
@@ -812,6 +908,12 @@ static sim_word last_program(const struct disk *d)
 	return d->ring_count ? d->ring_when[(d->ring_first + d->ring_count - 1) % SIM_RING] : 0;
 }
 
+/* Garbage collection in what a die has to do from then on. It counts as what comes last of it. */
+static sim_word collects(const struct disk *d, sim_word die, sim_word now)
+{
+	return d->program_free[die] > now ? smaller(d->collects[die], d->program_free[die] - now) : 0;
+}
+
 /* Garbage collection occupies a die as reads, programs and erases do. Of an erase it takes the share that a block here has of a block. */
 static void occupy(struct disk *d, unsigned int die, struct ftl_work *work, sim_word now)
 {
@@ -825,6 +927,7 @@ static void occupy(struct disk *d, unsigned int die, struct ftl_work *work, sim_
 		return;
 	if (moved)
 		*channel = larger(now, *channel) + moved;
+	d->collects[die] = collects(d, die, now) + takes;
 	d->program_free[die] = larger(larger(now, d->program_free[die]), d->read_free[die]) + takes;
 	d->counts[SIM_PROGRAMS] += work->programs;
 	d->counts[SIM_ERASES] += work->erases;
@@ -854,10 +957,31 @@ static sim_word slc_room(const struct disk *d)
 	return d->p[SIM_SLC_SECTORS] * (d->p[SIM_UNITS] - d->ftl.mapped) / d->p[SIM_UNITS];
 }
 
+/* A program on a die begins and ends; what ends before the last one is waited for as that is. */
+static void into_ring(struct disk *d, unsigned int at, sim_word begins, sim_word ends, sim_word held)
+{
+	unsigned int last = (at + SIM_RING - 1) % SIM_RING;
+	int is_last = ends >= last_program(d);
+
+	d->ring_when[at] = larger(last_program(d), ends);
+	d->ring_begins[at] = is_last ? begins : d->ring_begins[last];
+	d->ring_collects[at] = is_last ? held : d->ring_collects[last];
+}
+
+static void wait_for_program(const struct disk *d, unsigned int at, sim_word now, sim_word *parts)
+{
+	sim_word begins = d->ring_begins[at], copies = begins > now ? smaller(d->ring_collects[at], begins - now) : 0;
+
+	if (d->ring_when[at] <= now)
+		return;
+	parts[SIM_PART_COLLECTION] += copies;
+	parts[SIM_PART_DIE] += d->ring_when[at] - now - copies;
+}
+
 /* Programs what was collected on the next die. Room is made in the order of writing. */
 static void program(struct disk *d, sim_word now)
 {
-	sim_word die = place_on_die(d, now), sectors = d->open_sectors, takes = d->p[SIM_PROGRAM_NS], begins, idle;
+	sim_word die = place_on_die(d, now), sectors = d->open_sectors, takes = d->p[SIM_PROGRAM_NS], begins, idle, held;
 	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]];
 	unsigned int at = (d->ring_first + d->ring_count) % SIM_RING;
 
@@ -876,9 +1000,10 @@ static void program(struct disk *d, sim_word now)
 		d->counts[SIM_ERASES]++;
 	}
 	d->counts[SIM_PROGRAMS]++;
+	held = smaller(collects(d, die, now), begins - now);
 	d->program_free[die] = begins + takes;
 	d->last_program = larger(d->last_program, begins + takes);
-	d->ring_when[at] = larger(last_program(d), begins + takes);
+	into_ring(d, at, begins, begins + takes, held);
 	land(d, SIM_NEVER, sectors, now, d->ring_when[at]);
 	d->ring_sectors[at] = sectors;
 	d->ring_count++;
@@ -886,10 +1011,11 @@ static void program(struct disk *d, sim_word now)
 }
 
 /* When so many sectors have room, from that moment on. */
-static sim_word room(struct disk *d, sim_word sectors, sim_word now)
+static sim_word room(struct disk *d, sim_word sectors, sim_word now, sim_word *parts)
 {
 	drain(d, now);
 	while (d->ring_count && (d->buffered + sectors > d->p[SIM_BUFFER_SECTORS] || d->ring_count + 2 > SIM_RING)) {
+		wait_for_program(d, d->ring_first, now, parts);
 		now = larger(now, d->ring_when[d->ring_first]);
 		drain(d, now);
 	}
@@ -933,18 +1059,22 @@ static sim_word open_unit(struct disk *d, sim_word first, sim_word sectors)
 	return takes;
 }
 
+/* How long copying takes for a write, which comes in behind it. */
 static sim_word open_units(struct disk *d, sim_word first, sim_word sectors, sim_word now)
 {
+	sim_word all = 0;
+
 	while (d->p[SIM_UNIT_SECTORS] && sectors) {
 		sim_word piece = smaller(sectors, d->p[SIM_UNIT_SECTORS] - first % d->p[SIM_UNIT_SECTORS]);
 		sim_word takes = open_unit(d, first, piece);
 
 		if (takes)
 			d->in_free = larger(now, d->in_free) + takes;
+		all += takes;
 		first += piece;
 		sectors -= piece;
 	}
-	return now;
+	return all;
 }
 
 /* With units, writes begin and end with one. */
@@ -957,15 +1087,27 @@ static void note_units(struct disk *d, sim_word first, sim_word sectors)
 			d->waiting[d->waiting_count++] = (unsigned int)unit++;
 }
 
+/* The link is busy with other requests, or with units that are copied for this one. */
+static void wait_for_link(const struct disk *d, sim_word now, sim_word copying, sim_word *parts)
+{
+	sim_word waits = d->in_free > now ? d->in_free - now : 0;
+
+	parts[SIM_PART_COLLECTION] += smaller(waits, copying);
+	parts[SIM_PART_QUEUE] += waits - smaller(waits, copying);
+}
+
 /* A piece after the other enters the buffer, so a write that is larger than it passes too. */
-static sim_word take_in(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+static sim_word take_in(struct disk *d, sim_word first, sim_word sectors, sim_word now, sim_word copying, sim_word *parts)
 {
 	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES], frames = d->p[SIM_FRAMES_NS];
 
 	while (sectors) {
 		sim_word piece = smaller(sectors, unit - d->open_sectors);
 
-		now = larger(room(d, piece, now), d->in_free) + frames + piece * d->p[SIM_LINK_PS] / 1000;
+		now = room(d, piece, now, parts);
+		wait_for_link(d, now, copying, parts);
+		parts[SIM_PART_LINK] += frames + piece * d->p[SIM_LINK_PS] / 1000;
+		now = larger(now, d->in_free) + frames + piece * d->p[SIM_LINK_PS] / 1000;
 		frames = 0;
 		d->in_free = now;
 		d->buffered += piece;
@@ -999,59 +1141,96 @@ static sim_word die_of(const struct disk *d, sim_word first, sim_word *sectors)
 	return ftl_die(&d->ftl, slot - 1);
 }
 
+/* What a read goes on behind: itself, with its path until then, or others. */
+static void follow(struct path *path, const struct path *before, sim_word waits)
+{
+	if (waits && before->order == path->order)
+		*path = *before;
+	else
+		path->queue += waits;
+}
+
 /* When a die has read so much, and its channel has moved it. */
-static sim_word read_page(struct disk *d, sim_word die, sim_word sectors, sim_word now)
+static sim_word read_page(struct disk *d, sim_word die, sim_word sectors, sim_word now, struct path *path)
 {
 	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]], begins = larger(now, d->read_free[die]);
 	sim_word busy = d->program_free[die] > begins ? d->program_free[die] - begins : 0;
+	sim_word waits = smaller(busy, d->p[SIM_SUSPEND_NS]), copies = smaller(waits, collects(d, die, begins));
+	struct path *of_channel = &d->channel_path[die % d->p[SIM_CHANNELS]];
 
-	begins += smaller(busy, d->p[SIM_SUSPEND_NS]);
-	d->read_free[die] = begins + d->p[SIM_READ_NS];
+	follow(path, &d->die_path[die], begins - now);
+	path->collection += copies;
+	path->queue += waits - copies;
+	path->die += d->p[SIM_READ_NS];
+	d->die_path[die] = *path;
+	d->read_free[die] = begins + waits + d->p[SIM_READ_NS];
 	if (busy)
 		d->program_free[die] += d->p[SIM_READ_NS];
+	follow(path, of_channel, *channel > d->read_free[die] ? *channel - d->read_free[die] : 0);
+	*of_channel = *path;
 	*channel = larger(*channel, d->read_free[die]) + sectors * d->p[SIM_CHANNEL_PS] / 1000;
 	return *channel;
 }
 
-/* What is on no die is answered from the map. */
-static sim_word read_pages(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+/* The link begins with a page that came by this path, after it had waited so long for others. */
+static void divide_read(sim_word *found, const struct path *path, sim_word waits, sim_word time)
 {
-	sim_word last = now, frames = d->p[SIM_FRAMES_NS];
+	found[SIM_PART_QUEUE] = path->queue + waits;
+	found[SIM_PART_COLLECTION] = path->collection;
+	found[SIM_PART_DIE] = path->die;
+	found[SIM_PART_TRANSFER] = time - path->queue - path->collection - path->die;
+	found[SIM_PART_LINK] = 0;
+}
+
+/* What is on no die is answered from the map. The time is that of the page for which the link waited last, and of the link from there on. */
+static sim_word read_pages(struct disk *d, struct request *r, sim_word now)
+{
+	sim_word first = r->first, sectors = r->sectors, last = now, frames = d->p[SIM_FRAMES_NS], found[SIM_PARTS] = { 0 };
+	unsigned int part;
 
 	while (sectors) {
 		sim_word on_page, die = die_of(d, first, &on_page), piece = smaller(sectors, on_page);
-		sim_word at = die == SIM_NEVER ? now : read_page(d, die, piece, now);
+		sim_word takes = frames + piece * d->p[SIM_LINK_PS] / 1000;
+		struct path path = { r->order, 0, 0, 0 };
+		sim_word at = die == SIM_NEVER ? now : read_page(d, die, piece, now, &path);
 
-		d->out_free = larger(d->out_free, at) + frames + piece * d->p[SIM_LINK_PS] / 1000;
+		if (at >= d->out_free || last == now)
+			divide_read(found, &path, d->out_free > at ? d->out_free - at : 0, at - now);
+		found[SIM_PART_LINK] += takes;
+		d->out_free = larger(d->out_free, at) + takes;
 		frames = 0;
 		last = larger(last, d->out_free);
 		first += piece;
 		sectors -= piece;
 	}
+	for (part = 0; part < SIM_PARTS; part++)
+		r->parts[part] += found[part];
 	return last;
 }
 
 /* When all that was written so far is on the dies, or safe without. */
-static sim_word persist(struct disk *d, sim_word now)
+static sim_word persist(struct disk *d, sim_word now, sim_word *parts)
 {
 	if (d->p[SIM_PROTECTED])
 		return now;
 	if (d->open_sectors)
 		program(d, now);
+	if (d->ring_count)
+		wait_for_program(d, (d->ring_first + d->ring_count - 1) % SIM_RING, now, parts);
 	return larger(now, last_program(d));
 }
 
 /* Whole units take the place of parts, which are read first. */
-static sim_word write_units(struct disk *d, sim_word first, sim_word sectors, sim_word now)
+static sim_word write_units(struct disk *d, struct request *r, sim_word now)
 {
-	sim_word before = first % FTL_UNIT_SECTORS, whole = before + sectors;
+	sim_word before = r->first % FTL_UNIT_SECTORS, whole = before + r->sectors;
 
 	if (!d->p[SIM_UNITS])
-		return take_in(d, first, sectors, open_units(d, first, sectors, now));
+		return take_in(d, r->first, r->sectors, now, open_units(d, r->first, r->sectors, now), r->parts);
 	if (whole % FTL_UNIT_SECTORS || before)
-		now = read_pages(d, first, sectors, now);
+		now = read_pages(d, r, now);
 	whole = (whole + FTL_UNIT_SECTORS - 1) / FTL_UNIT_SECTORS * FTL_UNIT_SECTORS;
-	return take_in(d, first - before, whole, now);
+	return take_in(d, r->first - before, whole, now, 0, r->parts);
 }
 
 /* Units that are not trimmed as a whole stay. */
@@ -1069,23 +1248,27 @@ static void trim_units(struct disk *d, sim_word first, sim_word sectors)
 }
 
 /* All that happens to it is known when it comes. */
-static sim_word flash(struct disk *d, const struct request *r, sim_word now)
+static sim_word flash(struct disk *d, struct request *r, sim_word now)
 {
 	sim_word begins = larger(now, d->barrier) + d->p[SIM_COMMAND_NS], ends = begins;
 	int alone = r->operation == SIM_FLUSH && !d->p[SIM_QUEUED_FLUSH];
 
 	if (alone)
 		begins = larger(begins, d->latest);
+	r->parts[SIM_PART_CONTROLLER] = d->p[SIM_COMMAND_NS];
+	r->parts[SIM_PART_QUEUE] = begins - now - d->p[SIM_COMMAND_NS];
 	if (r->operation == SIM_READ)
-		ends = read_pages(d, r->first, r->sectors, begins);
+		ends = read_pages(d, r, begins);
 	else if (r->operation == SIM_WRITE)
-		ends = write_units(d, r->first, r->sectors, begins);
+		ends = write_units(d, r, begins);
 	else if (r->operation == SIM_TRIM) {
 		trim_units(d, r->first, r->sectors);
+		r->parts[SIM_PART_CONTROLLER] += d->p[SIM_TRIM_NS];
 		ends = begins + d->p[SIM_TRIM_NS];
 	}
 	if (r->operation == SIM_FLUSH || (r->forced && !d->p[SIM_PROTECTED])) {
-		ends = persist(d, larger(ends, begins)) + flush_ns(d);
+		r->parts[SIM_PART_FLUSH] = flush_ns(d);
+		ends = persist(d, larger(ends, begins), r->parts) + r->parts[SIM_PART_FLUSH];
 		d->counts[SIM_FLUSHED] += r->operation == SIM_FLUSH;
 	}
 	d->latest = larger(d->latest, ends);
@@ -1098,23 +1281,31 @@ static sim_word flash(struct disk *d, const struct request *r, sim_word now)
 
 /* As many operations as the bucket of credits allows, at no more than the peak's rate; the link's rate comes on top. What is
  * answered is durable. */
-static sim_word cloud(struct disk *d, const struct request *r, sim_word now)
+static sim_word cloud(struct disk *d, struct request *r, sim_word now)
 {
-	sim_word size = d->p[SIM_OPERATION_SECTORS], operations = 1, spare = d->p[SIM_CREDITS] * d->p[SIM_BASE_NS];
+	sim_word size = d->p[SIM_OPERATION_SECTORS], operations = 1, spare = d->p[SIM_CREDITS] * d->p[SIM_BASE_NS], came = now;
 	int moves = r->operation == SIM_READ || r->operation == SIM_WRITE;
 
-	if (r->operation == SIM_FLUSH)
-		return now + d->p[SIM_COMMAND_NS] + flush_ns(d);
+	r->parts[SIM_PART_CONTROLLER] = d->p[SIM_COMMAND_NS];
+	if (r->operation == SIM_FLUSH) {
+		r->parts[SIM_PART_FLUSH] = flush_ns(d);
+		return now + d->p[SIM_COMMAND_NS] + r->parts[SIM_PART_FLUSH];
+	}
 	if (moves)
 		operations = larger(1, (r->sectors + size - 1) / size);
 	now = larger(now, d->peak_due);
 	if (d->base_due > spare)
 		now = larger(now, d->base_due - spare);
+	r->parts[SIM_PART_RATE] = now - came;
 	d->peak_due = now + operations * d->p[SIM_PEAK_NS];
 	d->base_due = larger(d->base_due, now) + operations * d->p[SIM_BASE_NS];
-	if (!moves)
+	if (!moves) {
+		r->parts[SIM_PART_CONTROLLER] += d->p[SIM_TRIM_NS];
 		return now + d->p[SIM_COMMAND_NS] + d->p[SIM_TRIM_NS];
-	d->out_free = larger(d->out_free, now) + r->sectors * d->p[SIM_LINK_PS] / 1000;
+	}
+	r->parts[SIM_PART_QUEUE] = larger(d->out_free, now) - now;
+	r->parts[SIM_PART_LINK] = r->sectors * d->p[SIM_LINK_PS] / 1000;
+	d->out_free = larger(d->out_free, now) + r->parts[SIM_PART_LINK];
 	return d->out_free + d->p[SIM_COMMAND_NS];
 }
 
@@ -1281,9 +1472,13 @@ void sim_submit(void *disk, unsigned int tag, int operation, int forced, sim_wor
 {
 	struct disk *d = disk;
 	struct request *r = &d->requests[tag];
+	unsigned int part;
 
 	sim_wake(d, now);
 	now = d->now;
+	r->came = now;
+	for (part = 0; part < SIM_PARTS; part++)
+		r->parts[part] = 0;
 	r->first = d->p[SIM_START] + first;
 	r->sectors = sectors;
 	r->order = ++d->order;

@@ -134,6 +134,21 @@ enum sim_count {
 	SIM_COLLECTED
 };
 
+/* What the time of a request is made of, from when it comes to its end. */
+enum sim_part {
+	SIM_PART_QUEUE, /* waits behind other requests, or for what the disk does on behalf of others */
+	SIM_PART_RATE, /* a volume's limit of operations */
+	SIM_PART_CONTROLLER, /* each command; TRIM */
+	SIM_PART_SEEK, /* the arm moves, changes heads and settles */
+	SIM_PART_TURN, /* the platter turns to the first sector */
+	SIM_PART_TRANSFER, /* between medium and controller: the sectors pass by the head; the channel of a die */
+	SIM_PART_DIE, /* reads, programs, and erases that are not of garbage collection */
+	SIM_PART_COLLECTION, /* garbage collection; copying of a card's units; cleaning of bands */
+	SIM_PART_LINK, /* to the host */
+	SIM_PART_FLUSH, /* what FLUSH and FUA take besides what they write */
+	SIM_PARTS
+};
+
 /* Sectors that are on the medium from a moment on. */
 struct sim_landing {
 	sim_word first; /* of the device; SIM_NEVER: the next ones in the order in which they were written */
@@ -154,6 +169,8 @@ sim_word sim_next(void *disk);
 void sim_wake(void *disk, sim_word now);
 /* Takes one request that was done by the time of the last wake: 1, its tag and when it was done; else 0. */
 int sim_done(void *disk, unsigned int *tag, sim_word *when);
+/* Nanoseconds of each part of the request that had this tag last and was taken; they sum to its time. */
+const sim_word *sim_parts(const void *disk, unsigned int tag);
 /* Takes what came to the medium, also what is known to come: 1, else 0. */
 int sim_landed(void *disk, struct sim_landing *landing);
 sim_word sim_count(const void *disk, int which);
