@@ -264,3 +264,34 @@ fn a_layer_above_that_fails_is_a_failed_cell_and_nothing_is_left() {
     let refused = fails(&lab, "gocryptfs", "true", &format!("{}:{path}", bin.display()));
     assert!(refused.contains("cannot mount gocryptfs") && refused.contains("Password incorrect"), "{refused}");
 }
+
+/// As `--on DIR` has it.
+#[test]
+fn a_folder_that_a_program_serves_is_named_with_what_cannot_be_dropped_and_seen() {
+    if not_run(lacks("bindfs")) {
+        return;
+    }
+    let lab = Lab::new();
+    let [kept, shown] = ["kept", "shown"].map(|name| lab.path(name).display().to_string());
+    for folder in [&kept, &shown] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    run(&["bindfs", &kept, &shown]);
+    let said = lab.run_plan(&format!(
+        "duplicate = false\nbacking = {{ directory = '{shown}' }}\ntarget = [{{ name = 'served' }}]\n\
+         work = [{{ workload = 'tree', like = 'site', scale = 0.01 }}]\nstop = {{ rounds = 1 }}\n"
+    ));
+    run(&["umount", &shown]);
+    said.code(0);
+    let folded = lab.folded();
+    let cell = &folded.cells[0];
+    let served = format!("fuse of {kept}");
+    assert!(fact(cell, "served").starts_with(&format!("{served}; not seen: ")), "{}", fact(cell, "served"));
+    let flags: Vec<_> = cell.flags.iter().filter(|flag| flag.flag == FlagKind::NotCold.name()).collect();
+    assert!(
+        !flags.is_empty()
+            && flags.iter().all(|flag| flag.why.starts_with(&format!("{served}: the cache of the program "))),
+        "{flags:?}"
+    );
+    lab.assert_nothing_left();
+}

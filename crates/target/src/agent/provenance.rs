@@ -5,7 +5,7 @@ use crate::stack::fs::feature::FsState;
 use crate::stack::fs::oldest_kernel;
 use crate::stack::fs::{Filesystem, argvs, of_kernel, spelled};
 use crate::stack::{AboveMount, Argv};
-use crate::stage::BuiltStack;
+use crate::stage::{BuiltStack, served};
 use crate::steps::StepRunner;
 use anyhow::Result;
 use pickfs_core::journal::{MKFS_WORDS, MOUNT_WORDS, Provenance, VERSION};
@@ -50,6 +50,8 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
     let shown: Vec<String> = options.iter().map(|(name, value)| spelled(name, value.as_deref())).collect();
     let mut facts = Facts::from([("mount".to_string(), in_words(&mount)), ("seed".to_string(), cell.seed.to_string())]);
     facts.extend(of_device(stack));
+    let served = served(&mount).filter(|_| stack.driver.is_none());
+    facts.extend(served.map(|served| ("served".to_string(), served.not_covered())));
     let sysctl = |name: &String| Some((format!("vm.{name}"), content(hardware::sysctl_file(name))?));
     facts.extend(stack.target.sysctl.0.keys().filter_map(sysctl));
     facts.extend(stack.layers.facts.clone());

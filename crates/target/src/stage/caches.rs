@@ -3,6 +3,7 @@
 //! cell all clean caches of the machine are dropped as well, so that its phases find memory free.
 
 use super::built_stack::BuiltStack;
+use super::served::served;
 use crate::stack::AboveMount;
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
@@ -31,20 +32,26 @@ pub(crate) fn make_cold(
     dropped: Dropped,
 ) -> Result<Option<String>> {
     stack.make_durable(engine)?;
-    let mut warm_below = None;
     match stack.driver {
         Some(driver) if driver.volatile => {
             drop_caches()?;
-            warm_below = Some(format!("{} has everything in memory alone", driver.name));
+            Ok(Some(format!("{} has everything in memory alone", driver.name)))
         }
         Some(_) => {
-            warm_below = unmount_cold(stack, engine, link, dropped)?;
+            let warm_below = unmount_cold(stack, engine, link, dropped)?;
             stack.mount(&stack.spec()).iter().try_for_each(|words| engine.mount(words).map(drop))?;
+            Ok(warm_below)
         }
-        None if rustix::process::geteuid().is_root() => drop_caches()?,
-        None => drop_file_caches(&stack.root)?,
+        None => {
+            if rustix::process::geteuid().is_root() {
+                drop_caches()?
+            } else {
+                drop_file_caches(&stack.root)?
+            }
+            let mount = devices::mount_of(&stack.root.canonicalize()?)?;
+            Ok(served(&mount).map(|served| served.warm()))
+        }
     }
-    Ok(warm_below)
 }
 
 /// The same of a durable file system, which is not mounted then; what is to work on it should be warm.
@@ -64,6 +71,9 @@ pub(crate) fn unmount_cold(
 
 /// Programs may leave others that are on their way out, as `git commit` leaves `git gc`.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The kernel's server of NFS dates what it forgets by whole seconds, and keeps for half a minute what it is to forget twice within one
+/// (`write_flush` and `cache_clean` of Linux, net/sunrpc/cache.c). No process shows that it holds the file system.
+const UNTIL_FORGOTTEN: Duration = Duration::from_secs(2);
 
 /// Wherever it is mounted. What served a layer above has the one below in use until it has ended.
 pub(super) fn unmount_all(stack: &BuiltStack, engine: &StepRunner) -> Result<()> {
@@ -75,12 +85,17 @@ fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> 
     if engine.output(words).is_ok() {
         return Ok(());
     }
+    let lets_go: Vec<Argv> = stack.above.iter().filter_map(AboveMount::let_go).collect();
     loop {
         // Before the next attempt: who ends in between does not hinder it.
         let above = stack.above.iter().map(AboveMount::mount_point);
         let seen_at = above.chain([stack.mount_point.as_path()]);
         let users: Vec<String> = seen_at.flat_map(users_of).collect();
-        let is_last = users.is_empty() || begun.elapsed() > PATIENCE;
+        if users.is_empty() && !lets_go.is_empty() {
+            std::thread::sleep(UNTIL_FORGOTTEN);
+            lets_go.iter().try_for_each(|words| engine.output(words).map(drop))?;
+        }
+        let is_last = users.is_empty() && lets_go.is_empty() || begun.elapsed() > PATIENCE;
         match engine.output(words) {
             Ok(_) => return Ok(()),
             Err(error) if is_last && users.is_empty() => return Err(error),

@@ -26,6 +26,7 @@ mod power_cut;
 mod program;
 mod run_phase;
 mod sampler;
+mod served;
 mod server;
 pub(crate) mod settle;
 mod steady_state;
@@ -44,6 +45,7 @@ pub(crate) use phase::{Phase, TimedUntil};
 pub(crate) use phase_result::Clocked;
 pub(crate) use power_cut::{Cut, Outcomes, PowerCuts, Recovered, Stamp, objections as cut_objections};
 pub(crate) use program::Program;
+pub(crate) use served::served;
 pub(crate) use server::Server;
 
 pub(crate) use steady_state::SHORTEST_TIME;

@@ -13,11 +13,17 @@ use pickfs_core::journal::{Knob, Record, Scope, StepTaken, Undo, Undone};
 use pickfs_core::protocol::Link;
 use pickfs_system::process::{self, CELL_MARK, DAEMON_MARK, EndOfOrphan, Mark, RUN_MARK, check_stop, exposed};
 use pickfs_system::sys::{block, devices};
+use rustix::fs::MemfdFlags;
 use std::cell::RefCell;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const DAEMON_PATIENCE: Duration = Duration::from_secs(20);
+/// Most bytes that are read of what a daemon wrote before it ended.
+const MOST_SAID: u64 = 1 << 16;
 
 /// What a step gave to those above it.
 #[derive(Clone, Debug, PartialEq)]
@@ -194,22 +200,34 @@ impl<'a> StepRunner<'a> {
         Ok(StepResult::Devices(vec![Path::new("/dev/mapper").join(name)]))
     }
 
-    /// A daemon carries its own mark, not the cell's, and lives until its undo kills it.
-    fn start_daemon(&mut self, argv: &Argv, ready: &Argv) -> Result<()> {
-        let name = name_of(&self.scope);
+    /// A daemon carries its own mark, not the cell's, and lives until its undo kills it. One that ends before it is ready gives what it wrote
+    /// as the error: something else may have its place, and answer in its stead.
+    pub(super) fn start_daemon(&mut self, argv: &Argv, ready: &Argv) -> Result<()> {
+        let (name, shown) = (name_of(&self.scope), argv.join(" "));
+        let mut said = File::from(rustix::fs::memfd_create("daemon", MemfdFlags::CLOEXEC)?);
         let mut command = process::command(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name)])?;
-        let quiet = || std::process::Stdio::null();
-        let child = command.stdout(quiet()).stderr(quiet()).spawn();
-        self.daemons.push(child.with_context(|| format!("cannot start `{}`", argv.join(" ")))?);
+        let child = command.stdout(Stdio::null()).stderr(said.try_clone()?).spawn();
+        let number = self.daemons.len();
+        self.daemons.push(child.with_context(|| format!("cannot start `{shown}`"))?);
         let begun = Instant::now();
-        while let Err(error) = self.output(ready) {
-            if begun.elapsed() > DAEMON_PATIENCE {
-                return Err(error.context(format!("`{}` did not become ready", argv.join(" "))));
+        loop {
+            let answer = self.output(ready);
+            if let Some(status) = self.daemons[number].try_wait()? {
+                let mut text = Vec::new();
+                said.rewind()?;
+                Read::by_ref(&mut said).take(MOST_SAID).read_to_end(&mut text)?;
+                bail!("`{shown}` ended with {status}: {}", process::last_words(&text));
+            }
+            match answer {
+                Ok(_) => return Ok(()),
+                Err(error) if begun.elapsed() > DAEMON_PATIENCE => {
+                    return Err(error.context(format!("`{shown}` did not become ready")));
+                }
+                Err(_) => {}
             }
             check_stop()?;
             std::thread::sleep(Duration::from_millis(10));
         }
-        Ok(())
     }
 
     /// Takes every step back, last first, whatever fails on the way; all failures together are the error.

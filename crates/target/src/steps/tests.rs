@@ -2,8 +2,9 @@
 //! must be whole afterwards.
 
 use super::own::Own;
-use super::{image, undo, zram};
-use pickfs_core::journal::{Knob, Undo};
+use super::{StepRunner, image, undo, zram};
+use crate::stack::Place;
+use pickfs_core::journal::{Knob, Scope, Undo};
 use pickfs_system::process::{DAEMON_MARK, RUN_MARK, argv, command, output};
 use pickfs_system::sys::devices;
 use pickfs_system::sys::file::Entry;
@@ -380,4 +381,15 @@ fn no_other_file_is_attached_than_the_image_that_the_run_made() {
     let error = image::attach(&image, false, losetup).unwrap_err().to_string();
     assert!(error.contains("belongs to user 65534"), "{error}");
     assert!(!attached());
+}
+
+/// What has its place would be asked in its stead, and the wait for an answer would hide why there is none.
+#[test]
+fn a_daemon_that_ends_before_it_is_ready_gives_what_it_wrote() {
+    let place = Place { name: "pickfs-r".into(), memory: "/dev/shm/pickfs-r".into(), mounts: "/run/pickfs-r".into() };
+    let mut runner = StepRunner::new(&place, Scope::Cell("c".into()));
+    let error = runner.start_daemon(&argv(["cat", "/nowhere/at-all"]), &argv(["false"])).unwrap_err();
+    let said = format!("{error:#}");
+    assert!(said.starts_with("`cat /nowhere/at-all` ended with exit status: 1: "), "{said}");
+    assert!(said.ends_with("cat: /nowhere/at-all: No such file or directory"), "{said}");
 }

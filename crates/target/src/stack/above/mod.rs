@@ -72,6 +72,8 @@ pub struct Above {
     make: fn(&Seat) -> Vec<Step>,
     /// Have its server show the folder, and no longer: run before each mount, and after each unmount.
     shares: fn(&Seat) -> Option<[Argv; 2]>,
+    /// A program that has it forget what it showed, where it may still hold that.
+    let_go: &'static [&'static str],
     /// Run again after each unmount.
     mount: fn(&Seat) -> Argv,
     /// Programs that print what its server and its network show, by the facts that they become.
@@ -106,6 +108,7 @@ impl Above {
         cannot: |driver| driver.making.image.map(|_| READ_ONLY),
         make: |_| Vec::new(),
         shares: |_| None,
+        let_go: &[],
         mount: |_| Vec::new(),
         facts: |_| &[],
         mismatches: |_, _, _| Vec::new(),
@@ -135,8 +138,12 @@ struct Seat {
 impl Seat {
     /// A program that starts a server and returns when that answers.
     fn server<S: AsRef<str>>(&self, says: &str, words: impl IntoIterator<Item = S>) -> Step {
-        let mark = Undo::KillMarked(format!("{DAEMON_MARK}={}", self.name));
-        Step::new(format!("start {says}"), Action::Mount(argv(words))).undo(mark)
+        self.daemon(says, Action::Mount(argv(words)))
+    }
+
+    /// What starts a server that has the cell's mark.
+    fn daemon(&self, says: &str, action: Action) -> Step {
+        Step::new(format!("start {says}"), action).undo(Undo::KillMarked(format!("{DAEMON_MARK}={}", self.name)))
     }
 
     fn at(&self) -> String {
@@ -216,6 +223,12 @@ impl AboveMount {
 
     pub fn mount_point(&self) -> &Path {
         &self.seat.at
+    }
+
+    /// What has its server let go of the file system below, after the share was taken back; two seconds after that.
+    pub(crate) fn let_go(&self) -> Option<Argv> {
+        let words = self.layer.let_go;
+        (!words.is_empty()).then(|| argv(words))
     }
 
     /// Where what lies below is mounted.

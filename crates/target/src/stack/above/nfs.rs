@@ -34,6 +34,7 @@ pub(crate) const NFS: Above = Above {
     ],
     make,
     shares: |seat| Some([exportfs(&["-i", "-o", &options(seat)], seat), exportfs(&["-u"], seat)]),
+    let_go: &["exportfs", "-f"],
     mount: |seat| argv(["mount", "-t", "nfs4", "-o", "vers=4.2,proto=tcp", &format!("{HOST}:/"), &seat.at()]),
     facts: |_| &[("exports", &["exportfs", "-s"]), SHOWN],
     mismatches,

@@ -17,6 +17,7 @@ pub(crate) const SSHFS: Above = Above {
         Need::Program { name: "ssh", package: "openssh-client" },
         Need::Program { name: "ssh-keygen", package: "openssh-client" },
         Need::Program { name: "sshd", package: "openssh-server" },
+        Need::Program { name: "unshare", package: "util-linux" },
         Need::File { path: "/run/sshd", hint: "`mkdir -p /run/sshd`, which the start of ssh.service does too" },
         FUSE,
     ],
@@ -46,14 +47,29 @@ fn key(name: &str, file: &str) -> Step {
 /// Of a server that is reached through a network; in a guest it takes none from others.
 const PORT: &str = "2222";
 
+/// sshd writes over its environment, so the cell's mark stays with unshare(1), whose end is that of all processes of the server. It is
+/// ready when it takes the cell's own key: another server at its port would not.
 fn make(seat: &Seat) -> Vec<Step> {
     let keys = [HOST, USER].map(|name| key(name, &seat.key(name))).into_iter();
     if !is_shaped(&seat.settings) {
         return keys.collect();
     }
-    let listens = ["-p", PORT, "-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none"].map(String::from);
-    let server = seat.server("sshd", server(seat).into_iter().chain(listens));
-    keys.chain(network::steps(seat)).chain([server]).collect()
+    let own = ["unshare", "--pid", "--fork", "--kill-child=KILL"].map(String::from);
+    let listens = ["-D", "-e", "-p", PORT, "-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none"].map(String::from);
+    let options = format!("-F /dev/null -p {PORT} {}", client(seat).map(|option| format!("-o {option}")).join(" "));
+    let words = options.split(' ').chain(["-s", "root@127.0.0.1", "sftp"]);
+    let server = Action::Daemon {
+        argv: own.into_iter().chain(server(seat)).chain(listens).collect(),
+        ready: argv(std::iter::once("ssh").chain(words)),
+    };
+    keys.chain(network::steps(seat)).chain([seat.daemon("sshd", server)]).collect()
+}
+
+fn client(seat: &Seat) -> [String; 5] {
+    let key = format!("IdentityFile={}", seat.key(USER));
+    let options = ["BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
+    let [batch, checks, known, level] = options.map(String::from);
+    [key, batch, checks, known, level]
 }
 
 /// Nothing of the configuration of this machine is read, on either side.
@@ -71,11 +87,7 @@ fn mount(seat: &Seat) -> Argv {
         format!("ProxyCommand={} -i", words.collect::<Vec<_>>().join(" "))
     };
     let way = if is_shaped(&seat.settings) { ["-p".into(), PORT.into()] } else { ["-o".into(), pipe()] };
-    let client = format!(
-        "allow_other,default_permissions,IdentityFile={},BatchMode=yes,StrictHostKeyChecking=no,\
-         UserKnownHostsFile=/dev/null,LogLevel=ERROR",
-        seat.key(USER)
-    );
+    let client = format!("allow_other,default_permissions,{}", client(seat).join(","));
     argv([
         "sshfs",
         &format!("root@127.0.0.1:{}", seat.data()),
@@ -110,7 +122,10 @@ mod tests {
     fn through_a_shaped_network_the_server_listens_on_a_port() {
         let said = set("sshfs", json!({"delay": "1ms"}));
         let (server, client) = (&said[4], &said[5]);
-        assert!(server.starts_with("run /usr/sbin/sshd ") && server.contains(" -p 2222 "), "{server}");
+        let marked = "start unshare --pid --fork --kill-child=KILL /usr/sbin/sshd ";
+        assert!(server.starts_with(marked) && server.contains(" -p 2222 "), "{server}");
+        let ready = "until ssh -F /dev/null -p 2222 -o IdentityFile=/dev/shm/pickfs-r/cell/sshfs-user-key ";
+        assert!(server.contains(ready) && server.contains(" -s root@127.0.0.1 sftp; "), "{server}");
         assert!(server.ends_with("back: kill PICKFS_DAEMON=pickfsC"), "{server}");
         assert!(client.contains(" -p 2222 ") && !client.contains("ProxyCommand"), "{client}");
     }
