@@ -247,5 +247,5 @@ fn what_is_not_comparable_is_refused_by_its_field() {
     let said = compare(&lab, &["--threshold", "0"]).code(2);
     assert!(said.err.contains("--threshold 5%"), "{}", said.err);
     std::fs::write(lab.path("new.jsonl"), "{}\n").unwrap();
-    assert!(compare(&lab, &[]).code(1).err.contains("no `run` record"));
+    assert!(compare(&lab, &[]).code(2).err.contains("no `run` record"));
 }

@@ -1,7 +1,8 @@
 //! The first minutes: a plan from five answers, a schema for editors, runs by short names, one work of a report, JSON for programs.
 
-use crate::common::{Lab, modules, not_run};
+use crate::common::{Lab, Said, modules, no_guests, not_run};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -84,7 +85,7 @@ fn runs_have_short_names() {
     let lab = Lab::new();
     let folder = lab.path("pickfs-runs");
     std::fs::create_dir(&folder).unwrap();
-    assert!(lab.run(&["report", "@last"]).code(2).err.contains("pickfs history"));
+    assert!(lab.run(&["report", "@last"]).code(2).err.contains("`pickfs run` makes one"));
     for (name, from) in [("a.jsonl", "default-run.jsonl"), ("b.jsonl", "interim-analyses.jsonl")] {
         std::fs::copy(fixture(from), folder.join(name)).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -246,4 +247,45 @@ fn each_purpose_has_a_first_answer() {
     assert!(said.contains("did you mean `pickfs for postgres`?"), "{said}");
     let said = lab.run(&["for", "postgres", "--trace", "maildir"]).code(2).err;
     assert!(said.contains("use `pickfs run --trace`"), "{said}");
+}
+
+/// Without root and without a terminal, what is fetched must be agreed to.
+#[test]
+fn no_guest_is_fetched_unasked() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let (lab, program) = (Lab::new(), env!("CARGO_BIN_EXE_pickfs"));
+    let (home, copy) = (lab.path("home"), lab.path("pickfs"));
+    std::fs::create_dir(&home).unwrap();
+    std::fs::copy(program, &copy).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        for path in [&home, &lab.path(".")] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
+        }
+    }
+    for words in [&["run"][..], &["for", "laptop", "--now"], &["tune", "--fs", "ext4"]] {
+        let mut command = Command::new(if is_root { "setpriv" } else { "env" });
+        if is_root {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        }
+        command.arg(&copy).args(words).current_dir(&home).stdin(Stdio::null()).env("HOME", &home);
+        command.env_remove("XDG_CACHE_HOME").env("XDG_STATE_HOME", home.join("state"));
+        let said = Said::of(command.output().unwrap()).code(5);
+        assert!(said.err.contains("refused: nothing was fetched") && said.err.contains("--yes"), "{}", said.err);
+        assert!(!home.join(".cache/pickfs").exists(), "{words:?}");
+    }
+}
+
+/// What is refused is not offered.
+#[test]
+fn help_shows_no_flag_that_a_verb_refuses() {
+    let lab = Lab::new();
+    for (verb, flag) in
+        [("for", "--workload"), ("for", "--job"), ("for", "--trace"), ("tune", "--rounds"), ("tune", "--precision")]
+    {
+        let help = lab.run(&[verb, "--help"]).code(0).out;
+        assert!(!help.contains(&format!("  {flag} ")), "{verb} {flag}: {help}");
+    }
 }

@@ -221,7 +221,8 @@ fn a_journal_that_was_not_begun_here_is_refused_until_it_is_trusted() {
     write_journal(&lab, RUN, &[]);
     for words in DEEDS {
         let said = deed(&lab, words, "journal.jsonl").code(1);
-        let wanted = ["not the journal of a run that this user began here", "0 steps undone", "--trust", "--host"];
+        let wanted =
+            ["not the journal of a run that this user began here", "with your rights. Read it", "--trust", "--host"];
         assert!(wanted.iter().all(|part| said.err.contains(part)), "{words:?}: {}", said.err);
     }
     // A register that names another file, or is a link, says nothing for this one.
@@ -230,7 +231,7 @@ fn a_journal_that_was_not_begun_here_is_refused_until_it_is_trusted() {
     std::fs::write(&noted, "1 2.000000003").unwrap();
     deed(&lab, &["clean"], "journal.jsonl").code(1);
     let said = lab.run(&["clean", "--trust", "journal.jsonl"]).code(0);
-    assert!(said.out.contains("0 steps undone"), "{}", said.out);
+    assert!(said.out.contains("nothing was left to undo"), "{}", said.out);
 }
 
 /// The journal of a run of this user stays his own where it is moved to, and its copy is none.

@@ -6,9 +6,10 @@ use crate::common;
 use crate::common::{Lab, Said, not_run, unable};
 use pickfs_core::journal::{Journal, Outcome, Record, Run, SCHEMA, Scope, StepTaken, Undo, fold_file};
 use pickfs_core::plan::Plan;
+use pickfs_system::sys::file::inode_and_birth;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -272,4 +273,45 @@ fn undoing_a_dead_run_ends_when_asked_to() {
     lab.run(&["clean", "--trust", "journal.jsonl"]).code(0);
     std::fs::remove_dir_all(folder).unwrap();
     lab.assert_nothing_left();
+}
+
+/// The limit of a file's size stands for a disk that is full: 512 or 1024 bytes hold what the state folder remembers, and no plan.
+#[test]
+fn a_disk_that_is_full_at_the_start_leaves_no_run_to_clean() {
+    let lab = Lab::new();
+    for folder in ["a", "b", "c"] {
+        std::fs::create_dir(lab.path(folder)).unwrap();
+    }
+    let words = ["run", "--on", "a", "--on", "b", "--on", "c", "--rounds", "1", "--journal", "journal.jsonl"];
+    for blocks in [0, 1] {
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_pickfs")]).args(words).stdin(Stdio::null());
+        command.current_dir(lab.path(".")).env("XDG_STATE_HOME", lab.path("state")).env_remove("PICKFS_RUN");
+        let said = Said::of(command.output().unwrap()).code(1);
+        assert!(said.err.contains("cannot write ") && said.err.contains("File too large"), "{blocks}: {}", said.err);
+        assert!(!said.err.contains("--resume"), "{blocks}: {}", said.err);
+        assert_eq!(std::fs::read_dir(lab.path("state/pickfs/active")).unwrap().count(), 0, "{blocks}");
+    }
+}
+
+/// The entry of a run whose path was not written any more, and one whose journal has a part of its first line.
+#[test]
+fn runs_that_died_before_their_first_line_are_cleaned() {
+    let lab = Lab::new();
+    let made = |name: &str, text: &str| {
+        let path = lab.path(&format!("state/pickfs/{name}"));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    std::fs::write(lab.journal(), "{\"run\":{\"id\":\"0123456789ab").unwrap();
+    let identity = inode_and_birth(File::open(lab.journal()).unwrap()).unwrap();
+    made("begun/0123456789ab", &identity);
+    made("active/0123456789ab", &lab.journal().display().to_string());
+    made("active/ba9876543210", "");
+    let said = lab.run(&["clean"]).code(0);
+    for run in ["0123456789ab", "ba9876543210"] {
+        assert!(said.out.contains(&format!("{run}: died before it touched anything")), "{}{}", said.out, said.err);
+    }
+    assert!(lab.run(&["clean"]).code(0).out.contains("nothing to clean"));
 }

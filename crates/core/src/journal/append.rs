@@ -76,7 +76,9 @@ impl Journal {
         self.chain = Some(if written.is_ok() { chain } else { before });
         written.with_context(|| {
             let shown = self.path.display();
-            format!("cannot write the journal {shown}; see to it, then `pickfs run --resume {shown}` goes on")
+            let again = format!("`pickfs run --resume {shown}` goes on");
+            let again = if length == 0 { "begin the run again" } else { &again };
+            format!("cannot write the journal {shown}; see to it, then {again}")
         })
     }
 

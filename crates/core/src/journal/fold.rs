@@ -46,6 +46,18 @@ pub struct Folded {
     by_name: HashMap<String, u32>,
 }
 
+/// What has no `run` record: the wrong file was named, or its run died before its first line.
+#[derive(Debug)]
+pub struct NoJournal;
+
+impl std::fmt::Display for NoJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("this is no journal of pickfs: it has no `run` record")
+    }
+}
+
+impl std::error::Error for NoJournal {}
+
 #[derive(Debug, Default)]
 pub struct FoldedCell {
     pub id: String,
@@ -117,6 +129,11 @@ pub(super) fn fold_within(lines: impl BufRead, mut budget: Budget) -> Result<Fol
 }
 
 impl Folded {
+    /// The run that it is the journal of.
+    pub fn begun(&self) -> Result<&Run, NoJournal> {
+        self.run.as_ref().ok_or(NoJournal)
+    }
+
     /// After which rounds looks were made, as long as they ascend.
     pub fn rounds_of_looks(&self) -> Vec<u32> {
         let mut rounds: Vec<u32> = Vec::new();

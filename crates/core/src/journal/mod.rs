@@ -18,7 +18,7 @@ pub use anonymous::Anonymous;
 pub use append::Journal;
 pub use chain::{Links, links};
 pub use flag::FlagKind;
-pub use fold::{Folded, FoldedCell, fold, fold_file, fold_from, open_file};
+pub use fold::{Folded, FoldedCell, NoJournal, fold, fold_file, fold_from, open_file};
 
 pub use lines::LONGEST_LINE;
 pub use record::*;

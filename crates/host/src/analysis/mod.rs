@@ -139,9 +139,7 @@ pub struct Model {
 
 /// Judges a folded journal.
 pub fn model(folded: &Folded) -> Result<Model> {
-    let Some(run) = &folded.run else {
-        bail!("this journal has no `run` record, so it does not say what was to be measured");
-    };
+    let run = folded.begun()?;
     let plan = &run.plan;
     if let Some(words) = implausible(folded, plan) {
         bail!("this journal has {words}, which no run can have; it is damaged or not a journal");

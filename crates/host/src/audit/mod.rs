@@ -14,7 +14,7 @@ pub use recompute::{decisions, differences, recomputed};
 pub use rules::{RULES, Rule};
 
 use crate::analysis::is_simulated;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pickfs_core::journal::{Folded, FoldedCell, Record};
 use pickfs_core::plan::Plan;
 use serde_json::Value;
@@ -80,7 +80,7 @@ pub struct Page {
 
 impl<'a> Evidence<'a> {
     pub fn new(journal: &'a [u8], folded: &'a Folded, beside: Beside) -> Result<Evidence<'a>> {
-        let run = folded.run.as_ref().context("this is no journal: it has no `run` record")?;
+        let run = folded.begun()?;
         let lines = journal.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let records: Vec<_> = (1..).zip(lines).map(|(at, line)| (at, serde_json::from_slice(line).ok())).collect();
         let speeds = records.iter().filter_map(|(_, record)| match record {

@@ -28,8 +28,13 @@ impl Active {
         let shown = state.shown(run);
         let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         ensure!(is_free, "the run {run} is under way; wait for it, or stop it first");
-        let journal = std::path::absolute(journal)?;
-        let written = file.set_len(0).and_then(|()| file.write_all(journal.as_os_str().as_bytes()));
+        let is_new = file.metadata()?.len() == 0;
+        let journal = std::path::absolute(journal)?.into_os_string();
+        // Cut at last, so that a disk that is full does not take what an earlier sitting wrote.
+        let written = file.write_all(journal.as_bytes()).and_then(|()| file.set_len(journal.len() as u64));
+        if written.is_err() && is_new {
+            state.remove(run);
+        }
         written.with_context(|| format!("cannot write {}", shown.display()))?;
         Ok(Active { run: run.into(), _alive: file })
     }
@@ -46,13 +51,17 @@ impl Active {
     }
 
     /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
-    /// machine's settings may be what an earlier one had put there.
+    /// machine's settings may be what an earlier one had put there. The path is empty where the run died before it was written.
     pub fn list() -> Result<Vec<(String, PathBuf)>> {
         let Some(state) = State::found(FOLDER)? else { return Ok(Vec::new()) };
         let read = |run: String| {
             let (journal, found) = state.read(&run)?;
             let journal = PathBuf::from(OsString::from_vec(journal));
-            journal.is_absolute().then_some((Reverse(found.modified().ok()), run, journal))
+            (journal.is_absolute() || journal.as_os_str().is_empty()).then_some((
+                Reverse(found.modified().ok()),
+                run,
+                journal,
+            ))
         };
         let runs = state.names().into_iter().filter(|name| is_run_id(name));
         let mut all: Vec<_> = runs.filter_map(read).collect();

@@ -90,8 +90,13 @@ fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<
         plan: plan.clone(),
         imported: String::new(),
     };
-    journal.write(Record::Run(Box::new(run)))?;
-    Ok(Session { executors, active, more: None, journal })
+    match journal.write(Record::Run(Box::new(run))) {
+        Ok(()) => Ok(Session { executors, active, more: None, journal }),
+        Err(error) => {
+            active.done();
+            Err(error)
+        }
+    }
 }
 
 /// What can be changed of a run that is taken up again; `None` leaves it as it is.

@@ -3,13 +3,14 @@
 //! journal of each run; a copy, or what was fetched or put in its place, is another file.
 
 use super::state::State;
+use crate::wording::text::counted;
 use anyhow::{Context, Result, bail, ensure};
-use pickfs_core::journal::{Folded, Journal, Run, SCHEMA, fold, fold_from, is_run_id};
+use pickfs_core::journal::{Folded, Journal, LONGEST_LINE, Run, SCHEMA, fold, fold_from, is_run_id};
 use pickfs_core::plan::Plan;
 use pickfs_system::sys::file::{inode_and_birth, open_regular};
 use pickfs_system::sys::process;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -60,14 +61,21 @@ pub enum Remains {
 /// A journal is noted before its first line is written, and nothing is touched before that. Where a run of an early version began is
 /// not noted: then the file speaks for itself.
 pub fn remains(run: &str, journal: &Path) -> Remains {
-    let opened = open_regular(journal, false).and_then(|file| Ok((file.metadata()?.len(), inode_and_birth(&file)?)));
+    let opened = open_regular(journal, false).and_then(|file| Ok((has_line(&file)?, inode_and_birth(&file)?)));
     match (opened.ok(), noted(run).ok().flatten()) {
-        (Some((0, found)), Some(noted)) if found == noted => Remains::Nothing,
+        (Some((false, found)), Some(noted)) if found == noted => Remains::Nothing,
         (Some((_, found)), Some(noted)) if found == noted => Remains::Journal,
         (_, Some(_)) => Remains::Gone,
-        (Some((length, _)), None) if length > 0 => Remains::Journal,
+        (Some((true, _)), None) => Remains::Journal,
         (_, None) => Remains::Nothing,
     }
+}
+
+/// A disk that is full, or a machine that lost its power, leaves the first line torn.
+fn has_line(file: &File) -> std::io::Result<bool> {
+    let mut line = Vec::new();
+    BufReader::new(file.take(LONGEST_LINE + 1)).read_until(b'\n', &mut line)?;
+    Ok(line.ends_with(b"\n"))
 }
 
 /// An existing journal to act on and what it holds; a torn last line is cut off. All is read from one open file, so that none can be
@@ -108,13 +116,16 @@ fn judged(file: &File, path: &Path, trust: Trust) -> Result<Folded> {
         bail!("{shown} belongs to user {}: read it, then give --trust", found.uid());
     }
     let folded = fold_from(file)?;
-    let Some(run) = &folded.run else { bail!("{shown} is not a pickfs journal (it has no `run` record)") };
+    let run = folded.begun().with_context(|| shown.to_string())?;
     if trust == Trust::Own && noted(&run.id)? != Some(inode_and_birth(file)?) {
+        let steps = match folded.leftovers.len() {
+            0 => String::new(),
+            steps => format!(", and {} undone", counted(steps, "step")),
+        };
         bail!(
             "{shown} is not the journal of a run that this user began here: it is a copy, was fetched, or is from a store. Its plan, \
-             with its commands, would be done with your rights, and {} steps undone. Read it, then give --trust; a run of \
-             another machine goes on there with --host",
-            folded.leftovers.len()
+             with its commands, would be done with your rights{steps}. Read it, then give --trust; a run of another machine goes on \
+             there with --host"
         );
     }
     Ok(folded)

@@ -2,10 +2,11 @@
 
 use super::tuned;
 use super::{Exit, Outcome, Verb, journals, report};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pickfs_core::journal::fold_file;
 use pickfs_host::wording::advice::{self, Advice};
 use pickfs_host::wording::text::lines;
+use pickfs_host::wording::tuning::Tuned;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,10 @@ impl Verb for Arguments {
                 "apply changes nothing by itself yet: give --dry-run, read the lines, and paste those you want",
             ));
         }
-        let text = if self.run.is_dir() { of_tuning(&self.run)? } else { of_run(&journals::named(&self.run)?)? };
+        let text = match tuned::of_folder(&self.run)? {
+            Some(tuned) => of_tuning(&tuned, &self.run),
+            None => of_run(&journals::named(&self.run)?)?,
+        };
         report::deliver(text.as_bytes(), None).map(|()| 0)
     }
 }
@@ -43,10 +47,9 @@ fn of_run(journal: &Path) -> Result<String> {
     Ok(script(&head, model.advice().as_ref(), "it has no pick, or none that lines can make"))
 }
 
-fn of_tuning(folder: &Path) -> Result<String> {
-    let tuned = tuned::of_folder(folder)?.with_context(|| format!("{} has no tuning", folder.display()))?;
+fn of_tuning(tuned: &Tuned, folder: &Path) -> String {
     let head = format!("{}, {}", tuned.headline(), folder.display());
-    Ok(script(&head, tuned.advice.as_ref(), "it found nothing better than the default"))
+    script(&head, tuned.advice.as_ref(), "it found nothing better than the default")
 }
 
 /// Comments and commands. Those with a blank to fill in are for the user to choose from, so each says when it is meant.

@@ -49,7 +49,8 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         let (journal, page) = read(&journals::named(&self.file)?)?;
-        let audit = Audit::of(&journal, Path::new(SHARED), page, self.again()?)?;
+        let audit = Audit::of(&journal, Path::new(SHARED), page, self.again()?);
+        let audit = audit.with_context(|| self.file.display().to_string())?;
         if let Some(page) = &self.disclosure {
             let is_html = page.extension().is_some_and(|end| end == "html" || end == "htm");
             let sections = audit.disclosure();

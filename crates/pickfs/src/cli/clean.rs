@@ -1,7 +1,10 @@
 //! `pickfs clean`: undo what killed runs left behind.
 
-use super::{FAILED, Outcome, Verb, there};
+use super::{FAILED, Outcome, Verb, journals};
+use anyhow::{Context, Result};
+use pickfs_core::journal::fold_file;
 use pickfs_host::run::{self, Active, Lines, Remains, Trust};
+use pickfs_host::wording::text::counted;
 use pickfs_system::visible::visible_lines;
 use pickfs_target::stack::Place;
 use std::path::{Path, PathBuf};
@@ -25,8 +28,8 @@ impl Verb for Arguments {
         run::count_stop_requests()?;
         let mut failed = false;
         if !self.journals.is_empty() {
-            self.journals.iter().try_for_each(|journal| there(journal).map(drop))?;
-            for journal in &self.journals {
+            let journals = self.journals.iter().map(|word| named(word)).collect::<Result<Vec<PathBuf>>>()?;
+            for journal in &journals {
                 failed |= !clean(journal, if self.trust { Trust::Any } else { Trust::Own });
             }
             return Ok(if failed { FAILED } else { 0 });
@@ -40,6 +43,13 @@ impl Verb for Arguments {
         }
         Ok(if failed { FAILED } else { 0 })
     }
+}
+
+/// Before anything is undone, all of them are known to be journals.
+fn named(word: &Path) -> Result<PathBuf> {
+    let journal = journals::named(word)?;
+    fold_file(&journal)?.begun().with_context(|| shown(&journal))?;
+    Ok(journal)
 }
 
 /// A run that died before its first line has touched nothing; one whose journal was deleted has, but who knows what.
@@ -56,7 +66,7 @@ fn clean_active(run: &str, journal: &Path) -> bool {
     let left: Vec<_> = [place.mounts, place.memory].into_iter().filter(|path| path.exists()).collect();
     if left.is_empty() && remains == Remains::Nothing {
         Active::forget(run);
-        println!("{run}: died before it touched anything");
+        println!("{run}: died before it touched anything; its entry is removed");
         return true;
     }
     let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
@@ -74,7 +84,9 @@ fn clean_active(run: &str, journal: &Path) -> bool {
 fn clean(journal: &Path, trust: Trust) -> bool {
     match run::clean(journal, trust, pickfs_host::executor::ALL, &mut Lines::default()) {
         Ok(steps) => {
-            println!("{}: {steps} steps undone", shown(journal));
+            let undone =
+                if steps == 0 { "nothing was left to undo".into() } else { counted(steps, "step") + " undone" };
+            println!("{}: {undone}", shown(journal));
             true
         }
         Err(error) => {

@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
     threshold: f64,
-    /// What runs of the same differ by, if you know it and there is one run before: a standard deviation. Else other runs
-    /// of the same plan, kernel and machine beside OLD show it
+    /// How much runs of one plan differ here, as a standard deviation, if you know it and there is one earlier run. Else
+    /// other runs of the same plan, kernel and machine beside OLD show it
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     scatter: Option<f64>,
     /// How to print it
@@ -62,7 +62,7 @@ impl Verb for Arguments {
             "what became slower or faster; exit code 3 if slower",
         ],
         ["pickfs compare @2 @last", "the last two runs in ./pickfs-runs; older ones show what runs differ by"],
-        ["pickfs compare before.jsonl after.jsonl --scatter 1%", "runs of the same differ by 1 % here, as you know"],
+        ["pickfs compare before.jsonl after.jsonl --scatter 1%", "where you know that runs of one plan differ by 1 %"],
         ["pickfs compare before.jsonl after.jsonl --threshold 10%", "only changes above 10 % count"],
         ["pickfs compare before/ after/ --between machines", "what changed on all machines, each with its own runs"],
     ];
@@ -167,7 +167,7 @@ pub(crate) fn refuse(differences: &[String], journal: &Path) -> Result<()> {
 
 pub(crate) fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<Measured<'a>> {
     let shown = journal.display();
-    let run = folded.run.as_ref().with_context(|| format!("{shown} is no journal: it has no `run` record"))?;
+    let run = folded.begun().with_context(|| shown.to_string())?;
     if let Some(words) = analysis::implausible(folded, &run.plan) {
         bail!("{shown} has {words}, which no run can have; it is damaged or not a journal");
     }

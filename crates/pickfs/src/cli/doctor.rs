@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 /// Show what this machine can run, what is missing and how to get it
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// File systems, layers, works or others of which to say all that they lack
+    /// Show all that these lack: file systems, layers, workloads or others
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Say of all what they lack
+    /// Show for all of them what they lack
     #[arg(long, conflicts_with = "names")]
     all: bool,
     /// As JSON, for programs

@@ -18,8 +18,15 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+/// Flags of works, which each word has of its own.
+const OWN_WORKS: [&str; 3] = ["workload", "trace", "job"];
+
 /// Answer a common question: what is known at once, and what measuring here would add
 #[derive(clap::Args)]
+#[command(mut_args(|argument| {
+    let hidden = OWN_WORKS.contains(&argument.get_id().as_str());
+    argument.hide(hidden)
+}))]
 pub(crate) struct Arguments {
     /// What the file system is for, such as laptop or postgres; without it, all that there is
     #[arg(value_name = "WHAT")]
@@ -44,10 +51,10 @@ pub(crate) struct Arguments {
     /// Where to write the journal
     #[arg(long, value_name = "FILE", requires = "now")]
     journal: Option<PathBuf>,
-    /// Agree to the programs that the plan runs on this machine; `pickfs plan` shows them
+    /// Agree to the programs that the plan runs on this machine (`pickfs plan` shows them), and to fetch what a guest is made of
     #[arg(long)]
     yes: bool,
-    /// How to show what goes on: for people, or as JSON, an object a line on standard error
+    /// How to show what goes on: for people, as plain lines, or as JSON, an object a line on standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
 }
@@ -68,7 +75,7 @@ impl Verb for Arguments {
             return Ok(0);
         };
         let purpose = purpose::find(word)?;
-        if let Some(flag) = ["workload", "trace", "job"].into_iter().find(|flag| self.flags.has(flag)) {
+        if let Some(flag) = OWN_WORKS.into_iter().find(|flag| self.flags.has(flag)) {
             let name = purpose.name;
             return Err(Exit::usage(format!("--{flag}: `for {name}` has works of its own; use `pickfs run --{flag}`")));
         }

@@ -1,6 +1,6 @@
 //! How long a plan will take and what that buys, in words: from an earlier run, or from a rule of thumb.
 
-use super::there;
+use super::journals;
 use anyhow::{Context, Result};
 use pickfs_core::journal::fold_file;
 use pickfs_core::plan::{Plan, Stop};
@@ -15,7 +15,9 @@ use std::path::Path;
 
 /// From the journal of an earlier run.
 pub(crate) fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
-    let folded = fold_file(there(pilot)?)?;
+    let pilot = &journals::named(pilot)?;
+    let folded = fold_file(pilot)?;
+    folded.begun().with_context(|| pilot.display().to_string())?;
     let forecast = run::forecast(plan, &folded).with_context(|| {
         format!(
             "{} has too little of this plan: at least three rounds are needed in which all targets and works that \

@@ -25,7 +25,7 @@ const MOST_HISTORY: usize = 200;
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args)]
 pub(crate) struct Gate {
-    /// Say whether this machine is fit to measure, as fast as it was and left alone: exit code 1 and the reason if not
+    /// Check whether this machine is fit to measure: as fast as before, and idle; if not, exit code 1 with the reason
     #[arg(long, conflicts_with = "json")]
     pub gate: bool,
     /// With --gate: forget how fast it was, such as after a change of hardware

@@ -1,6 +1,6 @@
 //! `pickfs history`: the runs of a folder, newest first, under the names that other verbs take.
 
-use super::{Outcome, Verb, journals, there};
+use super::{Exit, Outcome, Verb, journals, there};
 use pickfs_core::journal::{Folded, fold_file};
 use pickfs_host::analysis;
 use pickfs_host::wording::text::{lines, wrapped};
@@ -33,6 +33,10 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         if !self.is_usual() {
             there(&self.folder)?;
+        }
+        if self.folder.is_file() {
+            let file = self.folder.display();
+            return Err(Exit::usage(format!("{file} is no folder; `pickfs report {file}` shows one run")));
         }
         let all = journals::newest_first(&self.folder)?;
         let shown = all

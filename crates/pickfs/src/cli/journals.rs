@@ -6,6 +6,7 @@
 use super::{Exit, there};
 use anyhow::Result;
 use pickfs_host::store::{Filter, Store};
+use pickfs_host::wording::text::counted;
 use std::path::{Path, PathBuf};
 
 /// Where `pickfs run` leaves its journals.
@@ -23,7 +24,10 @@ pub(crate) fn named(word: &Path) -> Result<PathBuf> {
     let Some((folder, name)) = text.rsplit_once('@').filter(|_| !word.exists()) else {
         let journal = there(word)?;
         if journal.is_dir() {
-            return Err(Exit::usage(format!("{text} is a folder; its newest journal is {text}@last")));
+            return Err(Exit::usage(match newest_first(journal)?.as_slice() {
+                [] => format!("{text} is a folder without journals and without a tuning; `pickfs run` makes a journal"),
+                _ => format!("{text} is a folder; its newest journal is {text}@last"),
+            }));
         }
         return Ok(journal.to_path_buf());
     };
@@ -32,6 +36,9 @@ pub(crate) fn named(word: &Path) -> Result<PathBuf> {
         return found;
     }
     let all = newest_first(folder)?;
+    if all.is_empty() {
+        return Err(Exit::usage(format!("no journal in {}; `pickfs run` makes one", folder.display())));
+    }
     let place = match name {
         "last" => Some(1),
         number => number.parse::<usize>().ok().filter(|number| *number > 0),
@@ -45,9 +52,9 @@ pub(crate) fn named(word: &Path) -> Result<PathBuf> {
     let found = all.get(place - 1).cloned();
     found.ok_or_else(|| {
         Exit::usage(format!(
-            "there is no {text}: {} here has {} journals; `pickfs history` lists them",
+            "there is no {text}: {} has {}; `pickfs history` lists them",
             folder.display(),
-            all.len()
+            counted(all.len(), "journal")
         ))
     })
 }

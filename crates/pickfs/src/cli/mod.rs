@@ -56,6 +56,7 @@ mod why;
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, ColorChoice, Command, value_parser};
+use pickfs_core::journal::NoJournal;
 use pickfs_host::wording::text::lines;
 use pickfs_system::process::Interrupted;
 use pickfs_system::visible::visible_lines;
@@ -181,7 +182,7 @@ fn command() -> Command {
     let command = command.after_help(format!("Most people want one of:\n{}", examples(MOST_WANTED)));
     let color = Arg::new("color").long("color").global(true).value_name("WHEN").default_value("auto");
     let color = color.value_parser(value_parser!(ColorChoice)).hide_short_help(true);
-    let color = color.help("Colours and bold text: where a terminal shows them, always, or never");
+    let color = color.display_order(998).help("Colours and bold text: where a terminal shows them, always, or never");
     command.subcommands(VERBS.iter().map(verb)).arg(color)
 }
 
@@ -256,6 +257,16 @@ fn with_verb(mut error: clap::Error) -> clap::Error {
     error
 }
 
+fn code_of(error: &anyhow::Error) -> u8 {
+    if error.is::<Interrupted>() {
+        STOPPED
+    } else if error.is::<NoJournal>() {
+        USAGE
+    } else {
+        FAILED
+    }
+}
+
 pub fn main() -> ExitCode {
     // Process 1 has no command line of ours: the kernel started it.
     if std::process::id() == 1 {
@@ -284,7 +295,7 @@ pub fn main() -> ExitCode {
             None => {
                 // It may quote what a stranger wrote.
                 pickfs_host::run::tell(&visible_lines(&format!("pickfs: {error:#}")));
-                if error.is::<Interrupted>() { STOPPED.into() } else { FAILED.into() }
+                code_of(&error).into()
             }
         },
     }

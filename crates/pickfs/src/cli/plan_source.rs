@@ -1,11 +1,12 @@
 //! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest build`.
 
-use super::{Exit, REFUSED, USAGE, catalogue::catalogue, how_long, programs::Source};
+use super::programs::Source;
+use super::{Exit, REFUSED, USAGE, catalogue::catalogue, how_long, programs};
 use anyhow::{Context, Result};
 use pickfs_core::plan::recipe::RECIPE;
 use pickfs_core::plan::{self, Catalogue, Chosen, Complaint, Plan, PlanArgs, PlanFlags, Settings, Work};
 use pickfs_host::executor::{self, Executor};
-use pickfs_host::run::tell;
+use pickfs_host::run::{is_for_programs, tell};
 use pickfs_system::need;
 use pickfs_system::sys::devices;
 use pickfs_system::sys::process::trusts;
@@ -141,8 +142,7 @@ fn works_of(text: &str) -> Plan {
 pub(crate) fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     let mut arguments = arguments.clone();
     let root = rustix::process::geteuid().is_root();
-    let flags = &arguments.flags;
-    if !root && arguments.executor.is_none() && !flags.has("on") && !flags.has("sim") {
+    if !root && chooses_no_machine(&arguments) {
         without_root(&mut arguments);
     }
     made(arguments, root)
@@ -204,9 +204,9 @@ fn complete(arguments: &mut PlanArgs) {
 /// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
 /// and share the host's noise: a simulation takes no longer and has none.
 fn without_root(arguments: &mut PlanArgs) {
-    let first = match executor::vm::all() {
-        Ok(guests) if !guests.is_empty() => "",
-        _ => "the first time a guest is made of about 200 MB of Debian's packages, which takes minutes; ",
+    let first = match has_guests() {
+        true => "",
+        false => "the first time a guest is made of about 200 MB of Debian's packages, which takes minutes; ",
     };
     let instead = format!("{first}--on DIR measures one of your directories instead");
     let is_there = |executor: &dyn Executor| need::missing(&executor.needs()).is_empty();
@@ -218,6 +218,28 @@ fn without_root(arguments: &mut PlanArgs) {
         tell(&format!("not root: every cell gets its own virtual machine; {instead}"));
         arguments.executor = Some(executor::vm::NAME.into());
     }
+}
+
+fn has_guests() -> bool {
+    executor::vm::all().is_ok_and(|guests| !guests.is_empty())
+}
+
+fn chooses_no_machine(arguments: &PlanArgs) -> bool {
+    arguments.executor.is_none() && !["on", "sim"].iter().any(|flag| arguments.flags.has(flag))
+}
+
+/// False where a guest would be made of packages that the user has not asked for, and does not agree to now.
+pub(crate) fn may_fetch(arguments: &PlanArgs, plan: &Plan, yes: bool) -> Result<bool> {
+    let is_asked_for = arguments.plan.is_some() || !chooses_no_machine(arguments);
+    if yes || is_asked_for || !brings_its_own(&plan.executor) || has_guests() {
+        return Ok(true);
+    }
+    let may_ask = std::io::stdin().is_terminal() && !is_for_programs();
+    if may_ask && programs::asked("Fetch the packages and go on?")? {
+        return Ok(true);
+    }
+    tell("refused: nothing was fetched and nothing was touched; --yes agrees to fetch about 200 MB");
+    Ok(false)
 }
 
 /// The model of the kind of disk that a file lies on.

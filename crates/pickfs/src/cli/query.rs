@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Make the index again from the journals first
     #[arg(long)]
     reindex: bool,
-    /// Bring the index in PostgreSQL up to date first, and ask that; with --reindex nothing else is left in it
+    /// Copy the index to PostgreSQL first, and ask there; with --reindex, what is no longer in the store is removed there
     #[arg(long, value_name = "postgresql://...")]
     to: Option<String>,
 }

@@ -5,7 +5,7 @@ use super::busy::{self, Choice};
 use super::programs::{self, Source};
 use super::{
     Exit, FAILED, Outcome, REFUSED, STOPPED, Verb, audit, choices, confirm, forewarn, how_long, journals, on_hosts,
-    on_slurm, plan_source, report, there, why,
+    on_slurm, plan_source, report, why,
 };
 use anyhow::Result;
 use pickfs_core::journal::{Folded, StopReason, fold_file};
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
-    /// Agree to the programs that the plan runs on this machine; `pickfs plan` shows them
+    /// Agree to the programs that the plan runs on this machine (`pickfs plan` shows them), and to fetch what a guest is made of
     #[arg(long)]
     yes: bool,
     /// At the end, explain the differences, as `pickfs why` does: that takes as long as a few more rounds
@@ -103,9 +103,9 @@ impl Verb for Arguments {
         }
         let mut progress = self.progress.progress();
         let progress = progress.as_mut();
-        if let Some(journal) = &self.resume {
+        if let Some(journal) = &self.resume.as_deref().map(journals::named).transpose()? {
             let (trust, stop_change) = (self.trust(), self.stop_change()?);
-            return match self.agreed_again(there(journal)?)? {
+            return match self.agreed_again(journal)? {
                 Some(agreed) => {
                     run::count_stop_requests()?;
                     let resumed = run::resume(journal, &agreed, trust, stop_change, executor::ALL, progress);
@@ -192,7 +192,8 @@ impl Arguments {
     }
 
     fn measure(&self, plan: &Plan, source: &Source, journal: &Path, progress: &mut dyn Progress) -> Outcome {
-        if !programs::agreed(plan, source, self.yes)? {
+        let may_fetch = self.again.is_some() || plan_source::may_fetch(&self.plan, plan, self.yes)?;
+        if !may_fetch || !programs::agreed(plan, source, self.yes)? {
             return Ok(REFUSED);
         }
         let Some(agreed) = confirm::confirmed(plan, &self.erase)? else { return Ok(REFUSED) };
@@ -229,7 +230,7 @@ impl Arguments {
         let more = self.more.iter().map(|time| format!("--more={time}"));
         let executor = self.plan.executor.iter().map(|name| format!("--executor={name}"));
         // The programs of a plan file were agreed to here.
-        let agreed = self.plan.plan.iter().map(|_| "--yes".to_string());
+        let agreed = (self.yes || self.plan.plan.is_some()).then(|| "--yes".to_string());
         let erase = self.erase.iter().map(|serial| format!("--erase={serial}"));
         Ok(on_hosts::Wanted {
             plan: self.plan.plan.as_deref(),

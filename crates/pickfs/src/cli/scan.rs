@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Arguments {
     /// Directory to look at
     dir: PathBuf,
-    /// Say what btrfs, zfs, erofs, f2fs and bcachefs would store for it, by codec, instead of printing a profile
+    /// Print what btrfs, zfs, erofs, f2fs and bcachefs would store for it, by codec, instead of a profile
     #[arg(long)]
     predict: bool,
     /// Print what each top-level directory takes on the disk, and what would be free without it, instead of a profile

@@ -39,9 +39,11 @@ impl Verb for Arguments {
         if output.exists() {
             return Err(Exit::usage(format!("{} is there already; -o names another file", output.display())));
         }
+        let measured = fold_file(&journal)?;
+        measured.begun().with_context(|| journal.display().to_string())?;
         let desk = Desk::new(&output)?;
         let shared = desk.0.join(SHARED);
-        let mut anonymous = Anonymous::new(names(&fold_file(&journal)?));
+        let mut anonymous = Anonymous::new(names(&measured));
         let text = std::io::read_to_string(open_file(&journal)?);
         let text = text.with_context(|| format!("cannot read {}", journal.display()))?;
         let lines = anonymous.lines(&text);

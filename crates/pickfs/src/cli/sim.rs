@@ -20,7 +20,7 @@ use pickfs_stats::median;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Find out how fast the simulated processor has to be, and how true simulations are
+/// Calibrate the simulated processor to this machine, and compare simulations with published measurements
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

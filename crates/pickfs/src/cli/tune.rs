@@ -19,8 +19,15 @@ use std::path::{Path, PathBuf};
 /// Of a tuning that was given none, where the machine's time is what it takes.
 const USUAL_BUDGET: &str = "30min";
 
+/// Flags of aims that a tuning chooses itself.
+const AIMS: [&str; 2] = ["rounds", "precision"];
+
 /// Find the options of a file system that are worth it for a work, and those that make no difference
 #[derive(clap::Args)]
+#[command(mut_args(|argument| {
+    let hidden = AIMS.contains(&argument.get_id().as_str());
+    argument.hide(hidden)
+}))]
 pub(crate) struct Arguments {
     /// What the file system is for, such as laptop or postgres (`pickfs for` lists all) [default: a tree]
     #[arg(value_name = "WHAT")]
@@ -51,7 +58,7 @@ pub(crate) struct Arguments {
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
-    /// Agree to the programs that the work runs on this machine
+    /// Agree to the programs that the work runs on this machine, and to fetch what a guest is made of
     #[arg(long)]
     yes: bool,
     /// How to show what goes on: for people, as plain lines, or as JSON, an object a line on standard error
@@ -85,7 +92,7 @@ impl Verb for Arguments {
 
 impl Arguments {
     fn begun(&self) -> Result<(Study, PathBuf)> {
-        if let Some(flag) = ["rounds", "precision"].into_iter().find(|flag| self.flags.has(flag)) {
+        if let Some(flag) = AIMS.into_iter().find(|flag| self.flags.has(flag)) {
             return Err(Exit::usage(format!(
                 "--{flag}: a tuning chooses its rounds by the noise that it finds; give --budget"
             )));
@@ -127,6 +134,12 @@ impl Arguments {
         Ok(plan)
     }
 
+    fn may_fetch(&self, study: &Study) -> Result<bool> {
+        let executor = self.executor.clone();
+        let arguments = PlanArgs { flags: self.flags.clone(), executor, ..PlanArgs::default() };
+        Ok(self.resume.is_some() || plan_source::may_fetch(&arguments, &study.base, self.yes)?)
+    }
+
     /// Until nothing is left to measure; an exit code where it ends before.
     fn measured(&self, study: &Study, folder: &Path, progress: &mut dyn Progress) -> Result<Option<u8>> {
         let mut agreed = None;
@@ -143,7 +156,8 @@ impl Arguments {
                 },
             };
             if agreed.is_none() {
-                let is_agreed = programs::agreed(&study.base, &programs::Source::Own, self.yes)?;
+                let is_agreed =
+                    self.may_fetch(study)? && programs::agreed(&study.base, &programs::Source::Own, self.yes)?;
                 let Some(erasures) = confirm::confirmed(&study.base, &self.erase)?.filter(|_| is_agreed) else {
                     return Ok(Some(REFUSED));
                 };

@@ -52,7 +52,7 @@ const SETTINGS: &[Setting] = &[
     setting("disks", Texts, None,
         "models of several disks in their order, where the backing has `disks`: [\"hdd-7200\", \"nvme\"]"),
     setting("disk_fill", Text, None,
-        "makes flash a drive as small as the device, of which so much holds data at the start: from \"0%\", a drive \
+        "makes flash a drive as small as the device, of which this share holds data at the start: from \"0%\", a drive \
         that was trimmed, to \"100%\"; without it the device is a small part of an unused drive"),
     setting(machine::FLUSH, Duration, None,
         "how long the disk's own part of a flush takes, such as \"3ms\", instead of the model's time: drives of one \

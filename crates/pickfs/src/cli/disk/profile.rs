@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SERIAL", requires = "scratch")]
     erase: Vec<String>,
 
-    /// What the disk is, where the system does not know it: disks of virtual machines often say that they turn
+    /// What the disk is, where the system does not know it: disks of virtual machines often report that they rotate
     #[arg(long, value_name = "hard-disk|flash")]
     kind: Option<GivenKind>,
 }

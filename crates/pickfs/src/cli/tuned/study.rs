@@ -1,7 +1,8 @@
 //! The folder of a tuning: its options, the plan of each stage, and what its journals say.
 
+use super::super::Exit;
 use super::super::catalogue::catalogue;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use pickfs_core::journal::{Folded, StopReason, fold_file};
 use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableKind, TunableValue, Weakened, nearest};
 use pickfs_host::analysis::logs_of_targets;
@@ -74,7 +75,11 @@ impl Study {
     pub(crate) fn of_folder(folder: &Path) -> Result<Study> {
         let first = journal(folder, Kind::Alone);
         if !first.exists() {
-            bail!("{} has no tuning: there is no {}", folder.display(), first.display());
+            return Err(Exit::usage(format!(
+                "{} is not the folder of a tuning: there is no {}; `pickfs tune --fs FS` begins one",
+                folder.display(),
+                first.display()
+            )));
         }
         let mut base = run::plan(&first, Trust::Own)?;
         let names: Vec<String> = base.targets.iter().map(|target| target.name.clone()).collect();
