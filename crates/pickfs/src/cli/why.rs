@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write instructions by target, owner and function, as programs that draw flame graphs read them
+    /// Write nanoseconds by target, owner and function or part of the disk, as programs that draw flame graphs read them
     #[arg(long, value_name = "FILE")]
     stacks: Option<PathBuf>,
     /// Leave out the simulations that prove the causes

@@ -35,9 +35,10 @@ const SEEN: u64 = 500;
 
 impl Flame {
     pub fn of(work: &str, target: &str, all: &Breakdown) -> Flame {
-        let whole: u64 = all.functions.values().sum();
+        let whole: u64 = all.functions.values().map(|of| of.instructions).sum();
         let mut owners: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
-        for ((owner, function), count) in &all.functions {
+        for ((owner, function), of) in &all.functions {
+            let count = of.instructions;
             let name = if count * SEEN < whole { "smaller ones" } else { function };
             *owners.entry(owner).or_default().entry(name).or_default() += count;
         }

@@ -16,6 +16,7 @@ pub use table::is_owner;
 
 use anyhow::{Context, Result};
 use pickfs_core::protocol::PhaseClock;
+pub use pickfs_system::sys::disk_model::Part;
 use profile::{Executed, Stretch, Symbols};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +43,53 @@ pub struct Spent {
     pub bytes: u64,
     /// From when each came to its end, added up.
     pub requests_ns: u64,
+    /// What the time is made of, by what the disk did for the requests: their sum is the time. None where no request took any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts_ns: BTreeMap<Part, f64>,
+}
+
+impl Spent {
+    fn add(&mut self, other: &Spent) {
+        self.ns += other.ns;
+        self.instructions += other.instructions;
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.requests_ns += other.requests_ns;
+        for (part, ns) in &other.parts_ns {
+            *self.parts_ns.entry(*part).or_default() += ns;
+        }
+    }
+
+    /// Of idle time: a frame for each part of the requests, where it has some.
+    fn stacks(&self, owner: &str) -> String {
+        let parts = self.parts_ns.iter().map(|(part, ns)| stack(&format!("waiting for {owner};{}", part.word()), *ns));
+        match self.parts_ns.is_empty() {
+            false => parts.collect(),
+            true => stack(&format!("waiting for {owner}"), self.ns),
+        }
+    }
+
+    fn divide(&mut self, times: f64) {
+        self.ns /= times;
+        let counts = [&mut self.instructions, &mut self.requests, &mut self.bytes, &mut self.requests_ns];
+        counts.into_iter().for_each(|count| *count = divided(*count, times));
+        self.parts_ns.values_mut().for_each(|ns| *ns /= times);
+    }
+}
+
+fn stack(frames: &str, ns: f64) -> String {
+    if ns < 0.5 { String::new() } else { format!("{frames} {ns:.0}\n") }
+}
+
+fn divided(count: u64, times: f64) -> u64 {
+    (count as f64 / times).round() as u64
+}
+
+/// What the processor executed of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OfFunction {
+    pub instructions: u64,
+    pub ns: f64,
 }
 
 /// The time of a phase by its owners.
@@ -54,9 +102,9 @@ pub struct Breakdown {
     pub owners: BTreeMap<(State, String), Spent>,
     /// What is in no owner's time.
     pub rest_ns: f64,
-    /// Instructions by owner and function.
+    /// By owner and function.
     #[serde(skip)]
-    pub functions: BTreeMap<(String, String), u64>,
+    pub functions: BTreeMap<(String, String), OfFunction>,
 }
 
 fn as_list<S: serde::Serializer>(owners: &BTreeMap<(State, String), Spent>, to: S) -> Result<S::Ok, S::Error> {
@@ -122,17 +170,19 @@ impl Breakdown {
             let spent = self.spent(State::Busy, owner);
             spent.ns += ns;
             spent.instructions += instructions;
-            *self.functions.entry((owner.to_string(), function.to_string())).or_default() += instructions;
+            let of = self.functions.entry((owner.to_string(), function.to_string())).or_default();
+            of.instructions += instructions;
+            of.ns += ns;
         }
         // The driver sees that the processor sleeps a few instructions after it does, and the same at the end: alike for each sleep.
         let wakes: u64 = waits.values().map(|wait| wait.wakes).sum();
         let overlap = executed.asleep_ns / wakes.max(1) as f64;
         for (kind, wait) in waits {
-            let spent = self.spent(State::Idle, &waits::words(kind));
-            spent.ns += wait.idle_ns as f64 - overlap * wait.wakes as f64;
-            spent.requests += wait.requests;
-            spent.bytes += wait.bytes;
-            spent.requests_ns += wait.took_ns;
+            let ns = wait.idle_ns as f64 - overlap * wait.wakes as f64;
+            let parts_ns = wait.shares().into_iter().map(|(part, share)| (part, share * ns)).collect();
+            let waits::Wait { requests, bytes, took_ns: requests_ns, .. } = *wait;
+            let one = Spent { ns, instructions: 0, requests, bytes, requests_ns, parts_ns };
+            self.spent(State::Idle, &waits::words(kind)).add(&one);
         }
     }
 
@@ -141,29 +191,23 @@ impl Breakdown {
         self.time_ns += other.time_ns;
         self.rest_ns += other.rest_ns;
         for ((state, owner), spent) in &other.owners {
-            let sum = self.spent(*state, owner);
-            sum.ns += spent.ns;
-            sum.instructions += spent.instructions;
-            sum.requests += spent.requests;
-            sum.bytes += spent.bytes;
-            sum.requests_ns += spent.requests_ns;
+            self.spent(*state, owner).add(spent);
         }
-        for (function, instructions) in &other.functions {
-            *self.functions.entry(function.clone()).or_default() += instructions;
+        for (function, of) in &other.functions {
+            let sum = self.functions.entry(function.clone()).or_default();
+            sum.instructions += of.instructions;
+            sum.ns += of.ns;
         }
     }
 
     fn divided(mut self, times: f64) -> Breakdown {
         if times > 1.0 {
-            let divided = |count: &mut u64| *count = (*count as f64 / times).round() as u64;
             self.time_ns /= times;
             self.rest_ns /= times;
-            for spent in self.owners.values_mut() {
-                spent.ns /= times;
-                let counts = [&mut spent.instructions, &mut spent.requests, &mut spent.bytes, &mut spent.requests_ns];
-                counts.into_iter().for_each(divided);
+            self.owners.values_mut().for_each(|spent| spent.divide(times));
+            for of in self.functions.values_mut() {
+                *of = OfFunction { instructions: divided(of.instructions, times), ns: of.ns / times };
             }
-            self.functions.values_mut().for_each(divided);
         }
         self
     }
@@ -182,10 +226,12 @@ impl Breakdown {
         sum
     }
 
-    /// Lines of "owner;function count", as programs that draw flame graphs read them.
+    /// Lines of "owner;function ns", "waiting for requests;part ns" and "waiting for a timer ns", as programs that draw flame graphs read
+    /// them. What is less than a nanosecond has none.
     pub fn stacks(&self) -> String {
-        let line = |((owner, function), count): (&(String, String), &u64)| format!("{owner};{function} {count}\n");
-        self.functions.iter().map(line).collect()
+        let busy = self.functions.iter().map(|((owner, function), of)| stack(&format!("{owner};{function}"), of.ns));
+        let idle = self.owners.iter().filter(|((state, _), _)| *state == State::Idle);
+        busy.chain(idle.map(|((_, owner), spent)| spent.stacks(owner))).collect()
     }
 }
 
@@ -207,8 +253,8 @@ mod tests {
         "clock 1 1 0 1 0 20\nffffffff81000000 300\n5555 100\nclock 1 2 0 1 0 0\nffffffffc0001000 100\n";
     const WAITS: [&str; 3] = [
         "R 1 4096 50 50 1\n",
-        "R 3 8192 90 80 2\ntimer 0 0 0 40 1\n",
-        "R 3 8192 90 80 2\nW 1 512 30 30 1\ntimer 0 0 0 40 1\n",
+        "R 3 8192 90 80 2 s12 t18\ntimer 0 0 0 40 1\n",
+        "R 3 8192 90 80 2 s12 t18\nW 1 512 30 30 1\ntimer 0 0 0 40 1\n",
     ];
 
     #[test]
@@ -226,6 +272,8 @@ mod tests {
             assert_eq!((write.owners.len(), write.rest_ns), (owners, rest), "{write:?}");
             let reads = &write.owners[&(State::Idle, "reads".into())];
             assert_eq!((reads.ns, reads.requests, reads.bytes, reads.requests_ns), (25.0, 2, 4096, 40));
+            // 12 and 18 of 30 nanoseconds, less the overlap.
+            assert_eq!(reads.parts_ns, [(Part::Seek, 10.0), (Part::Turn, 15.0)].into());
             assert_eq!(write.owners[&(State::Busy, table::PROGRAM.into())].ns, 50.0);
         }
     }
@@ -239,7 +287,7 @@ mod tests {
         assert_eq!((read.time_ns, read.rest_ns), (310.0, 0.0));
         let sum = Breakdown::sum([read, read]);
         assert_eq!((sum.time_ns, sum.owners.len()), (620.0, read.owners.len()));
-        let stacks = "page cache and VFS;filemap_read 800\nthe program;user space 200\n";
+        let stacks = "page cache and VFS;filemap_read 400\nthe program;user space 100\nwaiting for a timer 70\nwaiting for reads;seek 20\nwaiting for reads;turn 30\n";
         assert_eq!(sum.stacks(), stacks);
         // A clock that was not counted is no phase without instructions.
         let three = [&clocks[..], &clocks[..1]].concat();

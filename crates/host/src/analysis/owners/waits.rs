@@ -2,6 +2,7 @@
 
 use super::table::{LAYER, owner};
 use anyhow::{Context, Result};
+use pickfs_system::sys::disk_model::{PARTS, Part};
 use std::collections::BTreeMap;
 
 /// Of one kind of request; idle time is that which its ends have ended.
@@ -14,31 +15,69 @@ pub(crate) struct Wait {
     pub idle_ns: u64,
     /// How often the processor was woken.
     pub wakes: u64,
+    /// Idle time of each part of the model's.
+    pub parts_ns: [u64; PARTS],
 }
+
+/// Letters of the parts, in the order of the driver's.
+const LETTERS: &str = "qrcstxdglf";
 
 /// By kind, as the driver names it.
 pub(crate) type Waits = BTreeMap<String, Wait>;
 
-/// Of lines "RM 12 49152 980000 700000 11".
+/// Of "s500000", half a millisecond of a seek.
+fn part(word: &str) -> Option<(usize, u64)> {
+    let letter = word.chars().next()?;
+    Some((LETTERS.find(letter)?, word[letter.len_utf8()..].parse().ok()?))
+}
+
+impl Wait {
+    /// Of "12 49152 980000 700000 11 s500000 t200000".
+    fn parse(numbers: &str) -> Option<Wait> {
+        let words: Vec<&str> = numbers.split(' ').collect();
+        let (counts, parts) = words.split_at_checked(5)?;
+        let counts: Option<Vec<u64>> = counts.iter().map(|number| number.parse().ok()).collect();
+        let [requests, bytes, took_ns, idle_ns, wakes] = counts?[..] else { return None };
+        let mut wait = Wait { requests, bytes, took_ns, idle_ns, wakes, ..Wait::default() };
+        for word in parts {
+            let (at, ns) = part(word)?;
+            wait.parts_ns[at] = ns;
+        }
+        Some(wait)
+    }
+
+    /// Number by number.
+    fn with(&self, other: &Wait, number: impl Fn(u64, u64) -> u64) -> Wait {
+        Wait {
+            requests: number(self.requests, other.requests),
+            bytes: number(self.bytes, other.bytes),
+            took_ns: number(self.took_ns, other.took_ns),
+            idle_ns: number(self.idle_ns, other.idle_ns),
+            wakes: number(self.wakes, other.wakes),
+            parts_ns: std::array::from_fn(|at| number(self.parts_ns[at], other.parts_ns[at])),
+        }
+    }
+
+    /// What each part that has some of the idle time has of it. None where no request that was waited for took any time.
+    pub(crate) fn shares(&self) -> Vec<(Part, f64)> {
+        let whole = self.parts_ns.iter().sum::<u64>() as f64;
+        let parts = Part::ALL.into_iter().zip(self.parts_ns).filter(|(_, ns)| *ns > 0);
+        parts.map(|(part, ns)| (part, ns as f64 / whole)).collect()
+    }
+}
+
+/// Of lines "RM 12 49152 980000 700000 11 s500000 t200000".
 fn parse(text: &str) -> Result<Waits> {
     let read = |line: &str| {
         let (kind, numbers) = line.split_once(' ')?;
-        let numbers: Option<Vec<u64>> = numbers.split(' ').map(|number| number.parse().ok()).collect();
-        let [requests, bytes, took_ns, idle_ns, wakes] = numbers?[..] else { return None };
-        Some((kind.to_string(), Wait { requests, bytes, took_ns, idle_ns, wakes }))
+        Some((kind.to_string(), Wait::parse(numbers)?))
     };
     let mut all = Waits::new();
     for line in text.lines() {
         let (kind, wait) = read(line).with_context(|| format!("`{line}` is no line of the disk's driver"))?;
         let sum = all.entry(kind).or_default();
         // Several places in one function are a line each.
-        *sum = Wait {
-            requests: sum.requests + wait.requests,
-            bytes: sum.bytes + wait.bytes,
-            took_ns: sum.took_ns + wait.took_ns,
-            idle_ns: sum.idle_ns + wait.idle_ns,
-            wakes: sum.wakes + wait.wakes,
-        };
+        *sum = sum.with(&wait, |one, other| one + other);
     }
     Ok(all)
 }
@@ -48,13 +87,7 @@ pub(crate) fn between(before: &str, after: &str) -> Result<Waits> {
     let before = parse(before)?;
     let since = |(kind, now): (String, Wait)| {
         let old = before.get(&kind).copied().unwrap_or_default();
-        let wait = Wait {
-            requests: now.requests.saturating_sub(old.requests),
-            bytes: now.bytes.saturating_sub(old.bytes),
-            took_ns: now.took_ns.saturating_sub(old.took_ns),
-            idle_ns: now.idle_ns.saturating_sub(old.idle_ns),
-            wakes: now.wakes.saturating_sub(old.wakes),
-        };
+        let wait = now.with(&old, u64::saturating_sub);
         (wait != Wait::default()).then_some((kind, wait))
     };
     Ok(parse(after)?.into_iter().filter_map(since).collect())
@@ -121,7 +154,7 @@ mod tests {
         let (before, after) =
             ("R 2 10 30 20 1\nF 1 0 5 5 1\n", "R 5 50 90 60 3\nF 1 0 5 5 1\nWSM 1 4 7 7 1\ntimer 0 0 0 9 2\n");
         let found = between(before, after).expect("lines");
-        let reads = Wait { requests: 3, bytes: 40, took_ns: 60, idle_ns: 40, wakes: 2 };
+        let reads = Wait { requests: 3, bytes: 40, took_ns: 60, idle_ns: 40, wakes: 2, ..Wait::default() };
         assert_eq!((found.len(), found["R"]), (3, reads), "of a kind that did not change nothing is said");
         assert_eq!((found["WSM"].requests, found["timer"].idle_ns), (1, 9));
         let places = "timer:a:b 0 0 0 5 1\ntimer:a:b 0 0 0 7 2\n";
@@ -130,8 +163,24 @@ mod tests {
             7,
             "two places in a function"
         );
-        assert!(between("", "R 1\n").is_err());
+        let parts = between("R 1 8 9 9 1 s7 t2\n", "R 2 8 99 99 2 s17 t12 x70\n").expect("parts")["R"];
+        assert_eq!((parts.idle_ns, parts.shares()[2]), (90, (Part::Transfer, 70.0 / 90.0)));
+        for line in ["R 1\n", "R 1 8 9 9 1 z7\n", "R 1 8 9 9 1 s\n", "R 1 8 9 9 1 é7\n"] {
+            assert!(between("", line).is_err(), "{line}");
+        }
         assert_eq!(between("", "").expect("nothing"), Waits::new());
+    }
+
+    /// What the driver shows is read by the same letters, and in the same order.
+    #[test]
+    fn parts_have_the_letters_of_the_driver() {
+        let [driver, model] =
+            [include_str!("../../executor/sim/waits.c"), pickfs_system::sys::disk_model::SOURCES[1].1];
+        assert!(driver.contains(&format!("letters_of_parts[] = \"{LETTERS}\";")));
+        let names = Part::ALL.map(|part| format!("SIM_PART_{}", format!("{part:?}").to_uppercase()));
+        let places = names.map(|name| model.find(&name).unwrap_or_else(|| panic!("{name}")));
+        assert!(places.is_sorted() && LETTERS.len() == PARTS && model[places[PARTS - 1]..].contains("SIM_PARTS"));
+        assert!(Part::ALL.into_iter().enumerate().all(|(at, part)| part as usize == at));
     }
 
     #[test]

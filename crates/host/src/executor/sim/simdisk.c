@@ -120,7 +120,7 @@ static struct request *taken(struct simdisk *d, unsigned int tag, u64 when)
 		d->entries[tag]->done = when;
 	d->entries[tag] = NULL;
 	d->requests[tag] = NULL;
-	waits_ended(rq, when - d->begun[tag]);
+	waits_ended(rq, when - d->begun[tag], sim_parts(d->model, tag));
 	return rq;
 }
 

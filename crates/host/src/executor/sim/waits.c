@@ -4,7 +4,7 @@
  * none has ended when a task runs again, to a timer, by the function that slept. A thread of the kernel or of the agent's ends no wait where a request was
  * under way when it was woken, nor where it neither begins one nor wakes a program. It is counted always, so that cells are the same whether or not anything asks.
  * The parameter `waits` shows all since the start, a line each: kind, requests, bytes, nanoseconds that they took, idle nanoseconds,
- * and how often the processor was woken. Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata);
+ * how often the processor was woken, and the idle nanoseconds of each part of the model's that is not 0, such as s120 for a seek. Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata);
  * or timer:FUNCTION:MODULE, or timer alone where that is unknown.
  */
 #include <linux/irqflags.h>
@@ -22,7 +22,7 @@
 #include "waits.h"
 
 struct wait {
-	u64 requests, bytes, took, idle, wakes;
+	u64 requests, bytes, took, idle, wakes, parts[SIM_PARTS];
 };
 
 /* Operation and flags; the last one is of timers. */
@@ -50,6 +50,8 @@ static int (*is_of_scheduler)(unsigned long place);
 /* The function of a timer that wakes a task which sleeps, so that timer says nothing. */
 static unsigned long wakes_sleeper;
 static const char operations[] = "RWFD";
+/* In the order of `enum sim_part`. */
+static const char letters_of_parts[] = "qrcstxdglf";
 
 /* Idle time that belongs to nothing yet, the wakes in it, and since when the processor sleeps. */
 static u64 idle, wakes, since;
@@ -63,6 +65,35 @@ static void belongs(struct wait *wait)
 	wait->wakes += wakes;
 	idle = wakes = 0;
 	woken = ended = by_program = acted = 0;
+}
+
+/* As much of `all` as the part is of the whole, which is not 0. */
+static u64 share_of(u64 all, u64 part, u64 whole)
+{
+	u64 share;
+
+	asm("mulq %2\n\tdivq %3" : "=a"(share) : "0"(all), "rm"(part), "rm"(whole) : "rdx", "cc");
+	return share;
+}
+
+/*
+ * Idle time of a request is of its parts as its whole time is. The processor may have slept only while some of them came, but which
+ * those were is not known: a FLUSH writes many places, each with its seek and turn, and the processor may sleep several times. A part
+ * that took less would have ended the wait earlier by as much, wherever in the request it comes.
+ */
+static void divide(struct wait *wait, u64 took, const sim_word *parts)
+{
+	u64 until = 0, given = 0, all;
+	int i;
+
+	for (i = 0; took && idle && i < SIM_PARTS; i++) {
+		if (!parts[i])
+			continue;
+		until += parts[i];
+		all = share_of(idle, until, took);
+		wait->parts[i] += all - given;
+		given = all;
+	}
 }
 
 /* No request has ended. */
@@ -210,7 +241,7 @@ void waits_began(void)
 	acted = 1;
 }
 
-void waits_ended(struct request *rq, u64 took)
+void waits_ended(struct request *rq, u64 took, const sim_word *parts)
 {
 	struct wait *wait = &waits[waits_kind(rq)];
 
@@ -219,16 +250,24 @@ void waits_ended(struct request *rq, u64 took)
 	wait->took += took;
 	under_way--;
 	/* Where a task runs, something else has woken the processor for it. */
-	if (is_idle_task(current) || wait_goes_on())
+	if (is_idle_task(current) || wait_goes_on()) {
+		divide(wait, took, parts);
 		belongs(wait);
-	else
+	} else {
 		belongs_to_sleeper();
+	}
 }
 
 static int show_wait(char *text, int length, const char *name, const struct wait *w)
 {
-	return length + scnprintf(text + length, PAGE_SIZE - length, "%s %llu %llu %llu %llu %llu\n", name, w->requests, w->bytes, w->took,
-				  w->idle, w->wakes);
+	int i;
+
+	length += scnprintf(text + length, PAGE_SIZE - length, "%s %llu %llu %llu %llu %llu", name, w->requests, w->bytes, w->took, w->idle,
+			    w->wakes);
+	for (i = 0; i < SIM_PARTS; i++)
+		if (w->parts[i])
+			length += scnprintf(text + length, PAGE_SIZE - length, " %c%llu", letters_of_parts[i], w->parts[i]);
+	return length + scnprintf(text + length, PAGE_SIZE - length, "\n");
 }
 
 /* "timer:FUNCTION:MODULE". */

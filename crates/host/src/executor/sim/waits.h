@@ -4,6 +4,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include "model.h"
 
 void waits_begin(void);
 void programs_begin(void);
@@ -11,7 +12,7 @@ void programs_begin(void);
 int waits_kind(struct request *rq);
 /* A request has come; interrupts are off, as below. */
 void waits_began(void);
-/* A request has ended, `took` nanoseconds after it came; interrupts are off. */
-void waits_ended(struct request *rq, u64 took);
+/* A request has ended, `took` nanoseconds after it came, which are of these parts of the model's; interrupts are off. */
+void waits_ended(struct request *rq, u64 took, const sim_word *parts);
 
 #endif

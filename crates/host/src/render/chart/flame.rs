@@ -63,12 +63,14 @@ fn sum(functions: &[(String, u64)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::owners::{Breakdown, Kept};
+    use crate::analysis::owners::{Breakdown, Kept, OfFunction};
 
     #[test]
     fn boxes_are_as_wide_as_their_shares_and_lie_on_their_owners() {
         let rows = [("VFS", "read", 600), ("VFS", "write", 150), ("<b>", "crc32c", 249), ("<b>", "tiny", 1)];
-        let functions = rows.map(|(owner, function, count)| ((owner.to_string(), function.to_string()), count));
+        let functions = rows.map(|(owner, function, instructions)| {
+            ((owner.to_string(), function.to_string()), OfFunction { instructions, ns: 0.0 })
+        });
         let all = Breakdown { functions: functions.into(), ..Breakdown::default() };
         let flame = Flame::of("tree", "ext4", &all);
         let shown: Vec<(&str, u64)> = flame.owners.iter().map(|(owner, of)| (owner.as_str(), sum(of))).collect();

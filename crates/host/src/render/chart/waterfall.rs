@@ -6,6 +6,7 @@ use super::series::{Chart, labelled};
 use super::shapes;
 use crate::analysis::Model;
 use crate::analysis::owners::{Cause, Pair};
+use crate::wording::text::escaped;
 use crate::wording::why;
 use pickfs_system::units::Unit;
 
@@ -27,6 +28,8 @@ struct Bar {
     to: f64,
     share: String,
     class: &'static str,
+    /// What the disk did for it.
+    parts: String,
 }
 
 /// Of each pair, all phases together or the one that there is.
@@ -45,6 +48,9 @@ fn waterfall(pair: &Pair) -> Chart {
         let (from, to) = (x.at(bar.from.min(bar.to)), x.at(bar.from.max(bar.to)));
         plot.text_cut((2.0, y + 15.0), &Font::new(11.0, ""), NAMES - 8.0, &bar.name);
         plot.put(format_args!("<g class=\"box {}\">", bar.class));
+        if !bar.parts.is_empty() {
+            plot.put(format_args!("<title>{}</title>", escaped(&bar.parts)));
+        }
         plot.rectangle((from, y + 5.0), ((to - from).max(0.5), ROW - 9.0), "");
         plot.put(format_args!("</g>"));
         plot.text((to + 6.0, y + 15.0), &Font::new(11.0, ""), &bar.share);
@@ -62,17 +68,21 @@ fn waterfall(pair: &Pair) -> Chart {
 
 fn bars(pair: &Pair) -> Vec<Bar> {
     let found = &pair.difference;
-    let whole =
-        |name: &str, ns: f64| Bar { name: name.into(), from: 0.0, to: ns, share: String::new(), class: "f-tie" };
+    let whole = |name: &str, ns: f64| {
+        let (share, parts) = (String::new(), String::new());
+        Bar { name: name.into(), from: 0.0, to: ns, share, class: "f-tie", parts }
+    };
     let mut bars = vec![whole(&pair.reference, found.reference_ns)];
     let large: Vec<&Cause> = found.causes.iter().filter(|cause| cause.share.abs() >= LEAST).take(MOST).collect();
     let other = found.share - large.iter().map(|cause| cause.share).sum::<f64>();
-    let parts = large.iter().map(|cause| (why::label(cause), cause.share)).chain([("other".to_string(), other)]);
+    let of_cause =
+        |cause: &&Cause| (why::label(cause), cause.share, why::parts_named(cause, found.reference_ns, why::signed));
+    let parts = large.iter().map(of_cause).chain([("other".to_string(), other, String::new())]);
     let mut at = found.reference_ns;
-    for (name, share) in parts {
+    for (name, share, parts) in parts {
         let to = at + share * found.reference_ns;
         let class = if share > 0.0 { "f-more" } else { "f-less" };
-        bars.push(Bar { name, from: at, to, share: why::signed(share), class });
+        bars.push(Bar { name, from: at, to, share: why::signed(share), class, parts });
         at = to;
     }
     bars.push(whole(&pair.target, found.target_ns));

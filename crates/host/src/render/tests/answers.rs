@@ -386,9 +386,10 @@ fn a_pick_comes_with_what_to_paste() {
 /// As `pickfs why` keeps it beside the journal.
 #[test]
 fn an_explanation_is_on_the_first_screen_and_in_every_report() {
-    use crate::analysis::owners::{Breakdown, Kept, Pair, Spent, State, between};
+    use crate::analysis::owners::{Breakdown, Kept, Pair, Part, Spent, State, between};
     let breakdown = |ns: f64| {
-        let owners = [((State::Idle, "metadata reads".to_string()), Spent { ns, ..Spent::default() })].into();
+        let parts_ns = [(Part::Seek, 0.8 * ns), (Part::Turn, 0.2 * ns)].into();
+        let owners = [((State::Idle, "metadata reads".to_string()), Spent { ns, parts_ns, ..Spent::default() })].into();
         Breakdown { phase: "all phases".into(), time_ns: ns, owners, ..Breakdown::default() }
     };
     let difference = between(&breakdown(158.0), &breakdown(100.0)).expect("a difference");
@@ -399,14 +400,15 @@ fn an_explanation_is_on_the_first_screen_and_in_every_report() {
     }
     let kept = Kept { threshold: 0.03, is_proved: true, pairs: vec![pair], ..Kept::default() };
     model.why = Some(kept.clone());
-    let wanted = "Why xfs takes 58 % longer than ext4 (all phases): 58 % waits for metadata reads, 0 % other. \
+    let wanted = "Why xfs takes 58 % longer than ext4 (all phases): 58 % waits for metadata reads (46 % seek, 12 % turn), 0 % other. \
                   Not proved: waiting for metadata reads.";
     let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('\u{a0}', " ");
     for format in ["text", "full", "html", "json", "markdown"] {
         let shown = in_one_line(&rendered(&model, format));
         assert!(shown.contains(wanted), "{format}: {shown}");
     }
-    assert!(rendered(&model, "html").contains("xfs against ext4"));
+    let page = rendered(&model, "html");
+    assert!(page.contains("xfs against ext4") && page.contains("<title>+46.4 % seek, +11.6 % turn</title>"));
     assert!(
         pictures(&model).iter().any(|(name, picture)| name == "why-tree-xfs-ext4.svg" && picture.contains("+58.0"))
     );
