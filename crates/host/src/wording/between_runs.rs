@@ -67,14 +67,14 @@ fn caveat(found: &Changes) -> String {
         Some(scatter) => {
             let by = words::percent(scatter.deviation.exp_m1());
             let runs = match (found.runs, found.history) {
-                _ if scatter.freedom.is_infinite() => "two runs of the same are given to differ by (--scatter)".to_string(),
+                _ if scatter.freedom.is_infinite() => "runs of one plan differ by (--scatter)".to_string(),
                 (1, others) => format!("{} on this kernel differ by", words::counted(others + 1, "earlier run")),
                 (runs, _) => format!("the {runs} earlier runs differ by"),
             };
             format!("The intervals hold what {runs}, a standard deviation of {by}.")
         }
-        None => "Each side is one run: what a whole run has for itself, its day and its boot, is in the ratios and not in their \
-                 intervals, which are of the rounds of these two runs alone."
+        None => "Each side is one run: effects of a whole run (its day, its boot) are in the ratios and not in their intervals, \
+                 which are of the rounds of these two runs alone."
             .into(),
     };
     format!("{scatter}{drift}")

@@ -5,6 +5,7 @@ use anyhow::Result;
 use comfy_table::{Table, presets};
 use pickfs_host::render::csv_text;
 use pickfs_host::store::{Database, Rows, Store, is_database};
+use pickfs_host::wording::text::counted;
 use pickfs_system::visible::visible_json;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +56,7 @@ impl Verb for Arguments {
         let store = Store::open(&self.store).map_err(usage)?;
         if self.reindex {
             let count = store.reindex()?;
-            eprintln!("{count} journals indexed");
+            eprintln!("{} indexed", counted(count, "journal"));
         }
         let Some(address) = &self.to else {
             return self.show(&store.query(sql).map_err(usage)?);

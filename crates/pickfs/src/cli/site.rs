@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use pickfs_host::audit::as_html;
 use pickfs_host::render::site::site;
 use pickfs_host::store::{Filter, Store};
+use pickfs_host::wording::text::counted;
 use pickfs_host::wording::trends::StoredRun;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -56,10 +57,10 @@ impl Verb for Arguments {
             write(&self.out.join(path), text.as_bytes())?;
         }
         println!(
-            "{}: {} pages of {} runs",
+            "{}: {} of {}",
             self.out.join("index.html").display(),
-            pages.len() + 2 * runs.len(),
-            runs.len()
+            counted(pages.len() + 2 * runs.len(), "page"),
+            counted(runs.len(), "run")
         );
         Ok(0)
     }
