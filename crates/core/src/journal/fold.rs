@@ -7,6 +7,7 @@ use super::*;
 use crate::plan::{MOST_ROUNDS, OtherProcessors, Stop, Target};
 use anyhow::{Context, Result};
 use pickfs_system::sys::file::open_regular;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
@@ -20,6 +21,7 @@ pub struct Folded {
     pub cells: Vec<FoldedCell>,
     /// Provenance of the whole run.
     pub host: BTreeMap<String, String>,
+    hardware: Hardware,
     /// Time spent on the run as a whole, outside cells.
     pub ledger: Ledger,
     /// Doubts about the whole run.
@@ -161,7 +163,10 @@ impl Folded {
             Record::Step(step) => self.leftovers.add(step),
             Record::Undone(done) => self.leftovers.remove(&done),
             Record::Begin(begin) => self.begin(begin),
-            Record::Provenance(found) if of_the_run(&found.cell) => self.host.extend(found.facts),
+            Record::Provenance(found) if of_the_run(&found.cell) => {
+                self.host.extend(found.facts);
+                self.hardware.extend(found.hardware);
+            }
             Record::Provenance(found) => {
                 let cell = self.cell(&found.cell.clone());
                 cell.provenance.add(found);
@@ -316,6 +321,11 @@ impl Folded {
         &cell.samples
     }
 
+    /// That of the whole run.
+    pub fn hardware(&self) -> Cow<'_, Hardware> {
+        self.hardware.or_in_words(&self.host)
+    }
+
     /// A cell is done: without one a report has nothing but what was left out.
     pub fn has_results(&self) -> bool {
         self.cells.iter().any(|cell| cell.outcome == Some(Outcome::Done))
@@ -336,6 +346,11 @@ fn of_the_run(cell: &str) -> bool {
 }
 
 impl Provenance {
+    /// That of a machine which is the cell's alone.
+    pub fn hardware(&self) -> Cow<'_, Hardware> {
+        self.hardware.or_in_words(&self.facts)
+    }
+
     /// Adds what was found out later: a workload reports its programs while it runs.
     fn add(&mut self, later: Provenance) {
         self.cell = later.cell;
@@ -343,6 +358,7 @@ impl Provenance {
         self.mismatches.extend(later.mismatches);
         self.weakened.extend(later.weakened);
         self.largest.extend(later.largest);
+        self.hardware.extend(later.hardware);
     }
 }
 

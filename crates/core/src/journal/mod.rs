@@ -9,6 +9,7 @@ mod append;
 mod chain;
 mod flag;
 mod fold;
+mod hardware;
 mod leftovers;
 mod lines;
 mod record;
@@ -20,5 +21,6 @@ pub use chain::{Links, links};
 pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, NoJournal, fold, fold_file, fold_from, open_file};
 
+pub use hardware::{BackingHardware, Disk, GuestHardware, GuestProcessor, Hardware, RawSpeed};
 pub use lines::LONGEST_LINE;
 pub use record::*;

@@ -1,5 +1,6 @@
 //! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
 
+use super::hardware::Hardware;
 use crate::plan::{Cell, OtherProcessors, Plan, Stop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -249,6 +250,8 @@ pub struct Provenance {
     /// it was not; nothing where neither.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub largest: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Hardware::is_empty")]
+    pub hardware: Hardware,
 }
 
 /// A cell starts: forget what was seen for it.

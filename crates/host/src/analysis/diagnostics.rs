@@ -11,7 +11,7 @@ use super::series::{ObservedWork, is_simulated};
 use super::setting;
 use super::work::WorkReport;
 use super::yardstick::Unreliable;
-use pickfs_core::journal::{Outcome, Run, SCHEMA};
+use pickfs_core::journal::{GuestProcessor, Outcome, Run, SCHEMA};
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Target, processors};
 use std::collections::BTreeSet;
@@ -145,9 +145,7 @@ pub(crate) fn warnings(case: &ReportInput, run: &Run, works: &[WorkReport]) -> V
 fn of_journal(analysis: &Analysis, run: &Run) -> Vec<Warning> {
     let folded = analysis.folded;
     let is_imported = !run.imported.is_empty();
-    // "guest bookworm": "bookworm-1f2e3d4c5b6a7988 tcg (why)".
-    let guests = folded.host.iter().filter(|(name, _)| name.starts_with("guest "));
-    let is_emulated = guests.map(|(_, value)| value.split(' ').nth(1)).any(|accelerator| accelerator == Some("tcg"));
+    let is_emulated = folded.hardware().guests.iter().any(|guest| guest.processor == GuestProcessor::Tcg);
     let (unreadable, leftovers) = (folded.unreadable as usize, folded.leftovers.len());
     let doubts = [
         is_imported.then(|| Warning::Imported(plain(&run.imported))),

@@ -41,6 +41,7 @@ fn target(name: &str, planned: Option<&pickfs_core::plan::Target>, cells: &[&Fol
         mkfs: in_effect(cells, "mkfs"),
         ageing: ageing(last),
         facts: last.map(|cell| facts(&cell.provenance.facts)).unwrap_or_default(),
+        hardware: last.map(|cell| cell.provenance.hardware().into_owned()).unwrap_or_default(),
     }
 }
 

@@ -15,6 +15,7 @@ mod changes_on_machines;
 mod composite;
 mod device_rates;
 mod diagnostics;
+mod disk_class;
 mod durability;
 mod eligibility;
 mod elimination;
@@ -57,6 +58,7 @@ pub(crate) use changes_on_machines::{ChangeOnMachines, ChangesOnMachines};
 pub(crate) use device_rates::{DeviceRates, RateStep};
 pub(crate) use diagnostics::Drift;
 pub use diagnostics::Warning;
+pub(crate) use disk_class::{DiskClass, MeasuredDisk};
 pub(crate) use durability::{Durability, Loss, Lost};
 pub(crate) use eligibility::Veto;
 pub(crate) use elimination::{HigherTotal, Race};
@@ -111,6 +113,8 @@ pub struct Model {
     pub host: Vec<Fact>,
     /// Where the targets lie.
     pub disks: Vec<Disk>,
+    /// Those whose speed was read.
+    pub measured_disks: Vec<MeasuredDisk>,
     /// Kernels of guests, where cells ran in them.
     pub kernels: Vec<String>,
     /// Cells that the plan asks for at most, and whether it may be done with fewer.
@@ -165,6 +169,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),
         disks: setting::disks(plan, folded),
+        measured_disks: disk_class::measured(folded, &targets),
         kernels: setting::kernels(folded),
         flags: missing::flags(folded, observed, &targets),
         ledger: missing::ledger(folded),

@@ -4,6 +4,7 @@
 use super::eligibility::Veto;
 use super::elimination::Race;
 use super::points::Series;
+use pickfs_core::journal::Hardware;
 use pickfs_core::metric::{self, Better, Shown};
 use pickfs_core::plan::{Limit, Target};
 use pickfs_stats::{Estimate, Finding};
@@ -35,6 +36,8 @@ pub struct TargetInfo {
     /// What made it old or full, then how it lay before the work, as names and values; empty for a fresh one.
     pub ageing: Vec<Fact>,
     pub facts: Vec<Fact>,
+    /// Of the machine that its last finished cell had for itself.
+    pub hardware: Hardware,
 }
 
 /// A fact of the last finished cell.

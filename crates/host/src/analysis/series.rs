@@ -1,7 +1,7 @@
 //! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
 //! so that a million of them cost no more than reading them.
 
-use pickfs_core::journal::{Flag, Folded, FoldedCell, Look, Outcome};
+use pickfs_core::journal::{Flag, Folded, FoldedCell, GuestProcessor, Look, Outcome};
 use pickfs_core::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
 use pickfs_core::plan::{Judged, OtherProcessors, Plan, processors as number_of_processors};
 use pickfs_stats::one_observation;
@@ -101,7 +101,7 @@ pub struct ObservedWork<'a> {
 
 /// All its cells ran by clocks that count.
 pub(crate) fn is_simulated(folded: &Folded) -> bool {
-    folded.host.iter().any(|(name, value)| name.starts_with("guest ") && value.ends_with(", simulated"))
+    folded.hardware().guests.iter().any(|guest| guest.processor == GuestProcessor::Simulated)
 }
 
 pub fn observe<'a>(folded: &'a Folded, plan: &'a Plan) -> Observed<'a> {

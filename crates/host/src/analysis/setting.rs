@@ -33,13 +33,12 @@ pub struct Data {
 
 /// Each backing of the plan once, in the order of the targets.
 pub(crate) fn disks(plan: &Plan, folded: &Folded) -> Vec<Disk> {
-    let mut disks: Vec<Disk> = Vec::new();
+    let (mut disks, hardware): (Vec<Disk>, _) = (Vec::new(), folded.hardware());
     for target in &plan.targets {
         let (name, settings) = (&target.backing.name, &target.backing.settings);
         let path = ["path", "dir"].into_iter().find_map(|key| settings.text(key)).unwrap_or_default();
-        // "vda, scheduler none [mq-deadline] ..."
-        let below = folded.host.get(&format!("{name} disk below"));
-        let drive = below.and_then(|fact| fact.split(',').next()).map(plain);
+        let below = hardware.backing(name).and_then(|backing| backing.disk_below.as_ref());
+        let drive = below.map(|disk| plain(&disk.device));
         let model = model(target);
         let disk = Disk { backing: plain(name), bytes: settings.number("size"), path: plain(path), model, drive };
         if !disks.contains(&disk) {

@@ -1,15 +1,13 @@
 //! Many runs in one table: for each disk, host and kernel, and each work, which target is best, second, third and worst.
 //!
 //! Places are those of each run's verdict: the pick with what may be as good, then what is slower than it. Disks are
-//! named by their class and model, without the run's own figures, so that runs on one disk share a name. The class comes from
-//! the hardware and the fastest of several readings.
+//! named by their class and model, without the run's own figures, so that runs on one disk share a name.
 
 use super::text::plain;
-use crate::analysis::{Level, Model, Panel, Row, VerdictKind, WorkReport};
+use crate::analysis::{DiskClass, Level, MeasuredDisk, Model, Panel, Row, VerdictKind, WorkReport};
 use pickfs_stats::Finding;
-use pickfs_system::units::{parse_duration, parse_size};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
@@ -76,16 +74,6 @@ fn best_of_each(model: &Model, work: &WorkReport) -> Vec<BestOfEach> {
     rows.map(|[filesystem, best, how_sure, time]| BestOfEach { filesystem, best, how_sure, time }).collect()
 }
 
-/// Slower than this at one random read, an arm moves: the fastest disks that turn need about 3 ms.
-const SEEK_NS: f64 = 2e6;
-/// No flash is read faster over any bus; memory is.
-const MEMORY_NS: f64 = 8e3;
-/// SATA's 6 Gbit/s carry at most 600 MB/s.
-const SATA: f64 = 620e6;
-
-const RANDOM: &str = "raw 4 KiB random read";
-const ONWARD: &str = "raw buffered reads";
-
 /// Every backing that was looked at before all cells; named where there are several.
 fn disk(model: &Model) -> String {
     let simulated: BTreeSet<&str> = model
@@ -98,64 +86,27 @@ fn disk(model: &Model) -> String {
     if !simulated.is_empty() {
         return format!("simulated {}", simulated.into_iter().collect::<Vec<_>>().join(" and "));
     }
-    let facts: BTreeMap<&str, &str> = model
-        .host
-        .iter()
-        .chain(model.targets.iter().flat_map(|target| &target.facts))
-        .map(|fact| (fact.name.as_str(), fact.value.as_str()))
-        .collect();
-    let backings: BTreeSet<&str> =
-        facts.keys().filter_map(|name| [RANDOM, ONWARD].into_iter().find_map(|end| name.strip_suffix(end))).collect();
-    let described: Vec<(&str, String)> =
-        backings.iter().map(|backing| (*backing, of_backing(backing, &facts))).collect();
-    match described.as_slice() {
-        [] => class(None, None, None).to_string(),
-        [(_, one)] => one.clone(),
-        several => several.iter().map(|(name, found)| format!("{name}on {found}")).collect::<Vec<_>>().join("; "),
-    }
-}
-
-/// From a random read of 4 KiB, one at a time, and reading on.
-fn of_backing(backing: &str, facts: &BTreeMap<&str, &str>) -> String {
-    let fact = |end: &str| facts.get(format!("{backing}{end}").as_str()).copied();
-    let random = fact(RANDOM).and_then(|text| text.split(" each").next());
-    let random = random.and_then(|shown| parse_duration(shown).ok());
-    let onward = fact(ONWARD).and_then(|shown| parse_size(shown.strip_suffix("/s")?).ok());
-    let hardware = Hardware::of(fact("disk below").or(fact("device")).unwrap_or_default());
-    let class = match backing.trim_end() {
-        "memory" => "memory",
-        _ => class(random.map(|ns| ns as f64), onward.map(|rate| rate as f64), hardware.turns),
+    let described = |disk: &MeasuredDisk| match disk.model.as_str() {
+        "" => words(disk.class).to_string(),
+        model => format!("{} ({model})", words(disk.class)),
     };
-    if hardware.model.is_empty() { class.to_string() } else { format!("{class} ({})", hardware.model) }
-}
-
-/// What the kernel says of a disk, whatever else the machine did meanwhile.
-#[derive(Default)]
-struct Hardware {
-    model: String,
-    turns: Option<bool>,
-}
-
-impl Hardware {
-    /// Reads "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B,
-    /// rotational 0".
-    fn of(shown: &str) -> Hardware {
-        let parts: Vec<&str> = shown.split(", ").collect();
-        let turns = parts.iter().find_map(|part| part.strip_prefix("rotational ")).map(|flag| flag == "1");
-        let model = parts.get(1).filter(|part| !part.starts_with("scheduler ")).unwrap_or(&"").trim();
-        Hardware { model: model.to_string(), turns }
+    match &model.measured_disks[..] {
+        [] => words(DiskClass::Unknown).to_string(),
+        [one] => described(one),
+        several => {
+            several.iter().map(|one| format!("{} on {}", one.backing, described(one))).collect::<Vec<_>>().join("; ")
+        }
     }
 }
 
-/// `random` in nanoseconds, `onward` in bytes a second. What does not turn does not seek, however busy the machine was.
-/// Virtual disks call themselves turning, so that alone proves nothing.
-fn class(random: Option<f64>, onward: Option<f64>, turns: Option<bool>) -> &'static str {
-    match (random, onward) {
-        (Some(random), _) if random >= SEEK_NS && turns != Some(false) => "a disk that seeks",
-        (Some(random), _) if random <= MEMORY_NS => "as fast as memory",
-        (Some(_), Some(onward)) if onward <= SATA => "flash, no faster than SATA",
-        (Some(_), Some(_)) => "flash, faster than SATA",
-        _ => "a disk of unknown speed",
+fn words(class: DiskClass) -> &'static str {
+    match class {
+        DiskClass::Memory => "memory",
+        DiskClass::AsFastAsMemory => "as fast as memory",
+        DiskClass::Seeking => "a disk that seeks",
+        DiskClass::Sata => "flash, no faster than SATA",
+        DiskClass::FasterThanSata => "flash, faster than SATA",
+        DiskClass::Unknown => "a disk of unknown speed",
     }
 }
 

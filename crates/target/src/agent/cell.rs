@@ -25,13 +25,11 @@ use std::collections::BTreeMap;
 const TRIAL: usize = 1 << 20;
 
 /// Runs the cell and reports how it ended; `Err` only when there is no end to report (asked to
-/// stop, or no host). `facts` are those of a machine that is this cell's alone.
-pub(crate) fn run(cell: &Cell, facts: BTreeMap<String, String>, place: &Place, link: &mut Link) -> Result<()> {
+/// stop, or no host). `machine` is one that is this cell's alone.
+pub(crate) fn run(cell: &Cell, machine: Option<Provenance>, place: &Place, link: &mut Link) -> Result<()> {
     let (mut account, at) = (Account::open(&cell.id), now());
     link.tell(Record::Begin(Begin::of(cell, at)));
-    if !facts.is_empty() {
-        link.tell(Record::Provenance(Provenance { cell: cell.id.clone(), facts, ..Provenance::default() }));
-    }
+    machine.into_iter().for_each(|machine| link.tell(Record::Provenance(machine)));
     let outcome = outcome(cell, place, link, &mut account, |run| run.play())?;
     let (ledger, at) = (account.close(), now());
     link.tell(Record::Ledger(ledger));

@@ -4,6 +4,7 @@
 
 use crate::stage::caches;
 use anyhow::{Context, Result};
+use pickfs_core::journal::RawSpeed;
 use pickfs_system::sys::{block, file};
 use pickfs_system::units::{show_bytes, show_duration};
 use rand_core::{Rng, SeedableRng};
@@ -39,10 +40,11 @@ const LEAST_TURNS: u64 = 16;
 const CHUNK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
-type Facts = Vec<(String, String)>;
+/// With facts that say the same in words.
+type Speed = (RawSpeed, [(&'static str, String); 4]);
 
 /// Speed of a device that will be formatted: its first blocks are overwritten.
-pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
+pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Speed> {
     block::flush_buffers(device).ok();
     // The image was just written, and is still in memory.
     caches::drop_below(device)?;
@@ -51,7 +53,7 @@ pub(crate) fn device_speed(device: &Path, readings: Readings) -> Result<Facts> {
 }
 
 /// Speed of a directory on an existing file system, by a file that is removed again.
-pub(crate) fn directory_speed(directory: &Path, readings: Readings) -> Result<Facts> {
+pub(crate) fn directory_speed(directory: &Path, readings: Readings) -> Result<Speed> {
     const BYTES: u64 = 64 << 20;
     let path = directory.join("raw-speed");
     let mut random = generator();
@@ -66,22 +68,29 @@ pub(crate) fn directory_speed(directory: &Path, readings: Readings) -> Result<Fa
     measured
 }
 
-fn all(path: &Path, bytes: u64, from: u64, readings: Readings) -> Result<Facts> {
+fn all(path: &Path, bytes: u64, from: u64, readings: Readings) -> Result<Speed> {
     let cached = File::open(path)?;
-    let buffered = rate(sequential(&cached, from, bytes, readings)?);
-    let again = rate(repeated(&cached, readings)?);
+    let buffered = per_second(sequential(&cached, from, bytes, readings)?);
+    let again = per_second(repeated(&cached, readings)?);
     let direct = file::open_direct(path, false);
     let (reads, mode) = match &direct {
         Ok(direct) => (random_reads(direct, bytes, readings)?, "direct"),
         Err(_) => (random_reads(&cached, bytes, readings)?, "through the page cache"),
     };
-    let writes = durable_writes(&OpenOptions::new().write(true).open(path)?, readings)?;
-    Ok(vec![
-        ("buffered reads".into(), buffered),
-        ("cached reads".into(), again),
-        ("4 KiB random read".into(), format!("{} each, one at a time, {mode}", each(reads))),
-        ("4 KiB write and flush".into(), format!("{} each", each(writes))),
-    ])
+    let (read, write) = (each(reads), each(durable_writes(&OpenOptions::new().write(true).open(path)?, readings)?));
+    let speed = RawSpeed {
+        buffered_bytes_per_second: Some(buffered),
+        cached_bytes_per_second: Some(again),
+        random_read_ns: Some(read),
+        durable_write_ns: Some(write),
+    };
+    let facts = [
+        ("raw buffered reads", format!("{}/s", show_bytes(buffered))),
+        ("raw cached reads", format!("{}/s", show_bytes(again))),
+        ("raw 4 KiB random read", format!("{} each, one at a time, {mode}", show_duration(read))),
+        ("raw 4 KiB write and flush", format!("{} each", show_duration(write))),
+    ];
+    Ok((speed, facts))
 }
 
 /// What was done in what time.
@@ -145,10 +154,7 @@ fn generator() -> rand_xoshiro::Xoshiro256PlusPlus {
     rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(4096)
 }
 
-fn rate(done: Done) -> String {
-    format!("{}/s", show_bytes(per_second(done)))
-}
-
-fn each((count, time): Done) -> String {
-    show_duration(time.as_nanos() as f64 / count.max(1) as f64)
+/// Nanoseconds.
+fn each((count, time): Done) -> f64 {
+    time.as_nanos() as f64 / count.max(1) as f64
 }

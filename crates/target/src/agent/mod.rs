@@ -38,7 +38,6 @@ use pickfs_core::journal::StepTaken;
 use pickfs_core::plan::Chosen;
 use pickfs_core::protocol::{INTERRUPTED, Job, Request, Say};
 use pickfs_system::process;
-use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::PathBuf;
 
@@ -67,10 +66,10 @@ fn serve(request: &Request) -> Result<()> {
     match &request.job {
         Job::Prepare { plan, cells } => prepare::prepare(plan, *cells, &place, &mut link),
         Job::Cell(cell) | Job::WarmUp(cell) => match &request.arrival {
-            None => cell::run(cell, BTreeMap::new(), &place, &mut link),
+            None => cell::run(cell, None, &place, &mut link),
             Some(arrival) => {
-                let (cell, facts) = prepare::arrive(arrival, cell, &place, &mut link)?;
-                cell::run(&cell, facts, &place, &mut link)
+                let (cell, machine) = prepare::arrive(arrival, cell, &place, &mut link)?;
+                cell::run(&cell, Some(machine), &place, &mut link)
             }
         },
         Job::Try(cells) => cell::try_out(cells, &place, &mut link),

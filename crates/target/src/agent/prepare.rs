@@ -8,7 +8,7 @@ use crate::stack::{Place, Step, above, backing, fs, layer, recipe};
 use crate::steps::{StepResult, StepRunner};
 use crate::workload;
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{Ledger, Provenance, Record, Scope};
+use pickfs_core::journal::{BackingHardware, Ledger, Provenance, Record, Scope};
 use pickfs_core::plan::{Cell, Chosen, Plan, SIZE, Settings, Target, Work};
 use pickfs_core::protocol::{
     Arrival, Bundle, CellsRun, GUEST_FACTS, Link, ModuleSource, ModulesOf, Say, TargetBundle, WorkBundle,
@@ -46,21 +46,21 @@ pub(crate) fn prepare(plan: &Plan, cells: CellsRun, place: &Place, link: &mut Li
 
 fn here(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     runner.take_all(recipe::of_run(runner.place, &plan.host, memory_if_root()?), link)?;
-    let mut facts = provenance::of_host();
+    let mut found = Provenance { facts: provenance::of_host(), ..Provenance::default() };
     let mut earlier = Earlier::default();
     let backings = unique(plan.targets.iter().map(|target| &target.backing));
     for chosen in &backings {
         let name = told_apart(chosen, &backings);
         link.doing(&format!("preparing: {name}, made and its raw speed read"));
-        let found = prepare_backing(chosen, &mut earlier, runner, link)?;
-        facts.extend(named(&name, found));
+        let backing = prepare_backing(chosen, &mut earlier, runner, link)?;
+        backing.into_iter().for_each(|backing| backing.add_to(&mut found, &name));
     }
     for chosen in unique(plan.works.iter().map(|work| &work.workload)) {
         link.doing(&format!("preparing: what `{}` works on, brought into memory", chosen.name));
         stage_source(chosen, runner, CellsRun::Here)?;
     }
     git::prepare(plan, runner)?;
-    link.tell(Record::Provenance(Provenance { facts, ..Provenance::default() }));
+    link.tell(Record::Provenance(found));
     Ok(())
 }
 
@@ -74,8 +74,18 @@ fn unique<'a>(all: impl Iterator<Item = &'a Chosen>) -> Vec<&'a Chosen> {
     seen
 }
 
-fn named(backing: &str, facts: BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
-    facts.into_iter().map(move |(fact, value)| (format!("{backing} {fact}"), value))
+/// What a backing was seen to be.
+#[derive(Clone, Debug, PartialEq)]
+struct SeenBacking {
+    hardware: BackingHardware,
+    facts: BTreeMap<String, String>,
+}
+
+impl SeenBacking {
+    fn add_to(self, found: &mut Provenance, name: &str) {
+        found.facts.extend(self.facts.into_iter().map(|(fact, value)| (format!("{name} {fact}"), value)));
+        found.hardware.backings.push(BackingHardware { backing: name.to_string(), ..self.hardware });
+    }
 }
 
 /// "image"; "device /dev/sdb" where another disk is in the same run.
@@ -97,7 +107,7 @@ struct Earlier {
     /// Two that differ only in how the image is attached share it.
     made: Vec<Step>,
     /// Of disks with folders: one disk has one raw speed, though every reading differs.
-    folders: BTreeMap<(u32, u32), BTreeMap<String, String>>,
+    folders: BTreeMap<(u32, u32), SeenBacking>,
 }
 
 /// A backing whose needs are not met is left alone: its cells will be skipped with the reasons.
@@ -106,14 +116,14 @@ fn prepare_backing(
     earlier: &mut Earlier,
     runner: &mut StepRunner,
     link: &mut Link,
-) -> Result<BTreeMap<String, String>> {
+) -> Result<Option<SeenBacking>> {
     let backing =
         backing::find(&chosen.name).with_context(|| format!("this agent knows no backing `{}`", chosen.name))?;
     if !need::missing(backing.needs).is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(None);
     }
     make_once(backing, chosen, &mut earlier.made, runner, link)?;
-    raw_speed(chosen, backing, &mut earlier.folders, (runner, link))
+    raw_speed(chosen, backing, &mut earlier.folders, (runner, link)).map(Some)
 }
 
 fn make_once(
@@ -136,9 +146,9 @@ fn make_once(
 fn raw_speed(
     chosen: &Chosen,
     backing: &backing::Backing,
-    folders: &mut BTreeMap<(u32, u32), BTreeMap<String, String>>,
+    folders: &mut BTreeMap<(u32, u32), SeenBacking>,
     (runner, link): (&StepRunner, &mut Link),
-) -> Result<BTreeMap<String, String>> {
+) -> Result<SeenBacking> {
     let mut probe = StepRunner::new(runner.place, Scope::RawSpeed);
     let given = probe.take_all((backing.steps)(&chosen.settings, runner.place), link);
     let readings = if link.is_simulated() { drive::ONE } else { drive::USUAL };
@@ -150,9 +160,9 @@ fn raw_speed(
 
 fn once_a_disk(
     given: &StepResult,
-    folders: &mut BTreeMap<(u32, u32), BTreeMap<String, String>>,
-    measure: impl FnOnce() -> Result<BTreeMap<String, String>>,
-) -> Result<BTreeMap<String, String>> {
+    folders: &mut BTreeMap<(u32, u32), SeenBacking>,
+    measure: impl FnOnce() -> Result<SeenBacking>,
+) -> Result<SeenBacking> {
     let disk = if let StepResult::Directory(folder) = given { devices::disk_of_file(folder) } else { None };
     if let Some(known) = disk.and_then(|disk| folders.get(&disk)) {
         return Ok(known.clone());
@@ -162,8 +172,8 @@ fn once_a_disk(
     Ok(found)
 }
 
-fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<BTreeMap<String, String>> {
-    let (number, speed) = match given {
+fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<SeenBacking> {
+    let (number, (speed, in_words)) = match given {
         StepResult::Devices(devices) => {
             let device = devices.first().context("no device")?;
             (devices::device_number(device), drive::device_speed(device, readings)?)
@@ -173,9 +183,9 @@ fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<BTreeMap
         }
         StepResult::Nothing => bail!("it gave neither device nor directory"),
     };
-    let mut facts: BTreeMap<String, String> = number.map(provenance::of_backing).unwrap_or_default();
-    facts.extend(speed.into_iter().map(|(name, value)| (format!("raw {name}"), value)));
-    Ok(facts)
+    let (hardware, mut facts) = number.map(provenance::of_backing).unwrap_or_default();
+    facts.extend(in_words.map(|(name, value)| (name.to_string(), value)));
+    Ok(SeenBacking { hardware: BackingHardware { raw_speed: Some(speed), ..hardware }, facts })
 }
 
 /// A work whose needs are not met is left alone: its cells will be skipped with the reasons. Machines elsewhere may have
@@ -312,13 +322,8 @@ fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
 }
 
 /// On a machine that was made for this one cell: what was prepared elsewhere is brought here, and the settings are made.
-/// The machine goes when the cell is done, so nothing is kept for undoing. The cell as it is here, and facts.
-pub(crate) fn arrive(
-    arrival: &Arrival,
-    cell: &Cell,
-    place: &Place,
-    link: &mut Link,
-) -> Result<(Cell, BTreeMap<String, String>)> {
+/// The machine goes when the cell is done, so nothing is kept for undoing. The cell as it is here, and what its machine is.
+pub(crate) fn arrive(arrival: &Arrival, cell: &Cell, place: &Place, link: &mut Link) -> Result<(Cell, Provenance)> {
     let cell = Cell { target: on_disks(&cell.target, &arrival.disks), ..cell.clone() };
     let mut runner = StepRunner::new(place, Scope::Run);
     runner.take_all(recipe::of_run(place, &arrival.host, memory_if_root()?), link)?;
@@ -332,9 +337,10 @@ pub(crate) fn arrive(
     let mut facts = provenance::of_host();
     let of_init = std::fs::read(GUEST_FACTS).ok().and_then(|text| serde_json::from_slice(&text).ok());
     facts.extend::<BTreeMap<_, _>>(of_init.unwrap_or_default());
-    let found = prepare_backing(&cell.target.backing, &mut Earlier::default(), &mut runner, link)?;
-    facts.extend(named(&cell.target.backing.name, found));
-    Ok((cell, facts))
+    let mut machine = Provenance { cell: cell.id.clone(), facts, ..Provenance::default() };
+    let backing = prepare_backing(&cell.target.backing, &mut Earlier::default(), &mut runner, link)?;
+    backing.into_iter().for_each(|backing| backing.add_to(&mut machine, &cell.target.backing.name));
+    Ok((cell, machine))
 }
 
 /// The target as the agent of a machine sees it that gives its disks these names.
@@ -360,6 +366,7 @@ pub fn on_disks(target: &Target, disks: &[PathBuf]) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pickfs_core::journal::Hardware;
     use pickfs_core::plan::allowance_ns;
     use serde_json::json;
 
@@ -381,6 +388,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_of_a_backing_is_noted_in_types_and_in_words() {
+        let here = tempfile::tempdir_in("/var/tmp").unwrap();
+        let seen = measure_raw(&StepResult::Directory(here.path().into()), drive::ONE).unwrap();
+        let mut found = Provenance::default();
+        seen.add_to(&mut found, "directory");
+        let typed = found.hardware.backing("directory").expect("a backing");
+        let read = Hardware::default();
+        let read = read.or_in_words(&found.facts);
+        let words = read.backing("directory").expect("its words");
+        let disk = |of: &BackingHardware| {
+            of.disk().map(|disk| (disk.device.clone(), disk.model.trim().to_string(), disk.rotational))
+        };
+        assert_eq!(disk(typed), disk(words));
+        let speeds = |of: &BackingHardware| {
+            let speed = of.raw_speed.expect("a speed");
+            [speed.random_read_ns.expect("a read"), speed.buffered_bytes_per_second.expect("a rate")]
+        };
+        let near = speeds(typed).into_iter().zip(speeds(words)).all(|(one, other)| (one / other - 1.0).abs() < 0.01);
+        assert!(near, "{found:?}");
+    }
+
+    #[test]
     fn folders_on_one_disk_have_one_raw_speed() {
         let here = tempfile::tempdir_in("/var/tmp").unwrap();
         let (one, other) = (here.path().join("one"), here.path().join("other"));
@@ -389,7 +418,8 @@ mod tests {
         let mut speed = |folder: &PathBuf| {
             let measure = || {
                 readings += 1;
-                Ok(BTreeMap::from([("raw buffered reads".to_string(), format!("{readings} MiB/s"))]))
+                let facts = BTreeMap::from([("raw buffered reads".to_string(), format!("{readings} MiB/s"))]);
+                Ok(SeenBacking { hardware: BackingHardware::default(), facts })
             };
             once_a_disk(&StepResult::Directory(folder.clone()), &mut folders, measure).unwrap()
         };

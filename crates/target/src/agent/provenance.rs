@@ -8,7 +8,7 @@ use crate::stack::{AboveMount, Argv};
 use crate::stage::{BuiltStack, served};
 use crate::steps::StepRunner;
 use anyhow::Result;
-use pickfs_core::journal::{MKFS_WORDS, MOUNT_WORDS, Provenance, VERSION};
+use pickfs_core::journal::{BackingHardware, Disk, MKFS_WORDS, MOUNT_WORDS, Provenance, VERSION};
 use pickfs_core::plan::{Cell, FILE, VOLUME};
 use pickfs_system::process::{NO_LISTING, listing};
 use pickfs_system::sys::devices::{self, content};
@@ -154,29 +154,42 @@ fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> 
     Some(features.iter().filter(|name| !is_hidden(name)).copied().collect::<Vec<_>>().join(" "))
 }
 
-/// A block device and, if it is a loop device, the disk below: what the kernel says of their queues.
-pub(crate) fn of_backing(number: (u32, u32)) -> Facts {
-    let mut facts = Facts::from([("device".to_string(), in_brief(number))]);
-    facts.extend(devices::below(number).map(|below| ("disk below".to_string(), in_brief(below))));
-    facts
+/// A block device and, if it is a loop device, the disk below: what the kernel says of them, and of their queues in words.
+pub(crate) fn of_backing(number: (u32, u32)) -> (BackingHardware, Facts) {
+    let (device, in_words) = in_brief(number);
+    let mut facts = Facts::from([("device".to_string(), in_words)]);
+    let disk_below = devices::below(number).map(|below| {
+        let (disk, in_words) = in_brief(below);
+        facts.insert("disk below".to_string(), in_words);
+        disk
+    });
+    (BackingHardware { device: Some(device), disk_below, ..BackingHardware::default() }, facts)
 }
 
-/// "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O 1".
-fn in_brief(number: (u32, u32)) -> String {
+/// With "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O 1".
+fn in_brief(number: (u32, u32)) -> (Disk, String) {
     let queue = |name: &str| queue_setting(number, name);
     let sys = devices::sys_path(number);
     let name = sys.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let (model, rotational) = (content(sys.join("device/model")), queue("rotational"));
+    let blocks: Option<u64> = content(sys.join("size")).and_then(|blocks| blocks.parse().ok());
+    let disk = Disk {
+        device: name.clone().unwrap_or_default(),
+        model: model.clone().unwrap_or_default(),
+        rotational: rotational.as_ref().map(|flag| flag == "1"),
+        bytes: blocks.map(|blocks| blocks * 512),
+    };
     let sectors = queue("logical_block_size").zip(queue("physical_block_size"));
     let parts = [
         name,
-        content(sys.join("device/model")),
+        model,
         queue("scheduler").map(|shown| format!("scheduler {shown}")),
         queue("write_cache").map(|mode| format!("write cache {mode}")),
         sectors.map(|(logical, physical)| format!("sectors {logical}/{physical} B")),
-        queue("rotational").map(|flag| format!("rotational {flag}")),
+        rotational.map(|flag| format!("rotational {flag}")),
         content(sys.join("loop/dio")).map(|flag| format!("direct I/O {flag}")),
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    (disk, parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 fn queue_setting(number: (u32, u32), name: &str) -> Option<String> {

@@ -481,6 +481,16 @@ mod tests {
     }
 
     #[test]
+    fn models_of_disks_stay_and_paths_of_backings_do_not() {
+        let disk = json!({ "device": "sda", "model": "ST4000NM0035" });
+        let hardware = json!({ "backings": [{ "backing": "device /dev/disk/by-id/ata-S3Z9", "device": disk }] });
+        let line = json!({ "provenance": { "hardware": hardware } }).to_string();
+        let found: Value = serde_json::from_str(&Anonymous::default().lines(&line)[0]).expect("JSON");
+        let backing = &found["provenance"]["hardware"]["backings"][0];
+        assert_eq!((&backing["backing"], &backing["device"]), (&json!("device /path-1"), &disk));
+    }
+
+    #[test]
     fn facts_are_kept_by_name_and_other_records_by_kind() {
         let program = format!("QEMU 7.2, pickfs {}", "01ab".repeat(16));
         let facts = json!({

@@ -5,6 +5,7 @@ use super::initramfs;
 use super::names::{ALIVE, PROBE_WORD};
 use super::qemu::{self, Bus, Disk, Machine, Start};
 use anyhow::{Context, Result};
+use pickfs_core::journal::GuestProcessor;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -32,6 +33,10 @@ impl Accelerator {
 
     fn kvm() -> Accelerator {
         Accelerator { name: "kvm", why: "a kernel booted under it".into() }
+    }
+
+    pub(crate) fn processor(&self) -> GuestProcessor {
+        if self.name == "kvm" { GuestProcessor::Kvm } else { GuestProcessor::Tcg }
     }
 
     pub(crate) fn with_reason(&self) -> String {

@@ -4,7 +4,7 @@ use super::build::{Driver, Guest, find_or_build};
 use super::recipes::{is_own, kernel_of, kind_of, kinds_and_recipes, own_kernels};
 use super::{accelerator, initramfs};
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::Provenance;
+use pickfs_core::journal::{GuestHardware, GuestProcessor, Provenance};
 use pickfs_core::plan::{Plan, Target};
 use pickfs_core::protocol::Bundle;
 use pickfs_system::process::{Interrupted, argv, run_program};
@@ -58,13 +58,17 @@ impl Furnished {
 
     fn take(&mut self, kind: String, guest: Guest, found: &mut Provenance) -> Result<()> {
         let kernel = guest.kernel_release().map(|release| format!(", kernel {release}")).unwrap_or_default();
-        let how = match self.driver {
+        let (processor, how) = match self.driver {
             Some(_) => {
                 found.facts.insert("simulated by".to_string(), simulator()?);
-                "simulated".to_string()
+                (GuestProcessor::Simulated, "simulated".to_string())
             }
-            None => accelerator::find(&guest)?.with_reason(),
+            None => {
+                let accelerator = accelerator::find(&guest)?;
+                (accelerator.processor(), accelerator.with_reason())
+            }
         };
+        found.hardware.guests.push(GuestHardware { guest: kind.clone(), processor });
         let borrowed: String = guest.borrowed().iter().map(|package| format!(", {package}")).collect();
         found.facts.insert(format!("guest {kind}"), format!("{}{kernel}{borrowed}, {how}", guest.name));
         self.guests.insert(kind, Ok(guest));

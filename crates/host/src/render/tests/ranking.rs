@@ -3,7 +3,7 @@
 use super::lab::*;
 use crate::render::{Document, Kind, Options, names, written};
 use crate::wording::ranking::ranking;
-use pickfs_core::journal::{Provenance, Record};
+use pickfs_core::journal::{BackingHardware, Disk, Hardware, Provenance, RawSpeed, Record};
 use std::collections::BTreeMap;
 
 const FIVE: [&str; 5] = ["ext4", "xfs", "btrfs", "jfs", "nilfs2"];
@@ -76,6 +76,33 @@ fn one_disk_has_one_name_however_busy_the_machine_was() {
     assert_eq!(name("85.1 µs", "1.20 GiB/s", ssd), "flash, faster than SATA (Fast SSD 870)");
     assert_eq!(name("2.37 ms", "1.10 GiB/s", ssd), "flash, faster than SATA (Fast SSD 870)");
     assert_eq!(name("9.10 ms", "151 MiB/s", "sdb, scheduler bfq, rotational 1"), "a disk that seeks");
+}
+
+/// A run notes what it computes with in types; words beside them decide nothing.
+#[test]
+fn a_disk_is_named_by_what_was_noted_in_types() {
+    let name = |random_read_ns: f64, rotational: bool| {
+        let mut lab = lab(&[1.0, 1.0, 1.3, 1.6, 2.5], 2);
+        on_disk(&mut lab, "1.00 ns", "99.0 GiB/s");
+        let speed = RawSpeed {
+            random_read_ns: Some(random_read_ns),
+            buffered_bytes_per_second: Some(5e8),
+            ..RawSpeed::default()
+        };
+        let disk = Disk { model: "Slow 7".into(), rotational: Some(rotational), ..Disk::default() };
+        let image = BackingHardware {
+            backing: "image".into(),
+            disk_below: Some(disk),
+            raw_speed: Some(speed),
+            ..BackingHardware::default()
+        };
+        let hardware = Hardware { backings: vec![image], ..Hardware::default() };
+        lab.records.push(Record::Provenance(Provenance { hardware, ..Provenance::default() }));
+        ranking(&[lab.model()])[0].disk.clone()
+    };
+    assert_eq!(name(9.1e6, true), "a disk that seeks (Slow 7)");
+    assert_eq!(name(9.1e6, false), "flash, no faster than SATA (Slow 7)");
+    assert_eq!(name(7e3, true), "as fast as memory (Slow 7)");
 }
 
 #[test]

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 /// Of what the run has noted of the disk below. A disk of a virtual machine may say that it turns where it does not.
 pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
     let backing = plan.targets.first().map_or("", |target| target.backing.name.as_str());
-    let below = folded.host.get(&format!("{backing} disk below")).map_or("", String::as_str);
+    let hardware = folded.hardware();
+    let below = hardware.backing(backing).and_then(|backing| backing.disk_below.as_ref());
     match () {
         () if ["memory", "zram"].contains(&backing) => "none",
-        () if below.starts_with("nvme") => "nvme",
-        () if below.contains("rotational 1") => "hdd-7200",
+        () if below.is_some_and(|disk| disk.device.starts_with("nvme")) => "nvme",
+        () if below.is_some_and(|disk| disk.rotational == Some(true)) => "hdd-7200",
         () => "sata-ssd",
     }
 }
