@@ -9,7 +9,7 @@ use pickfs_core::protocol::{Answer, Request, Say};
 use pickfs_disks::cuts::{Mode, Recording};
 use pickfs_disks::{Disk, random_reads};
 use pickfs_host::executor::sim::Calibration;
-use pickfs_host::import::{File, Wanted, records};
+use pickfs_host::import::{File, ImportOptions, records};
 use pickfs_host::wording::between_runs;
 use pickfs_host::{analysis, import, render};
 use pickfs_system::sys::{ptrace::Call, rings::memory_file};
@@ -47,7 +47,7 @@ pub fn import_any(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for importer in import::ALL {
         let file = File { label: "fuzz", name: "fuzz", text: &text, round: None };
-        let Ok(records) = records(&[file], Wanted { from: Some(importer.name()), rounds: false }) else { continue };
+        let Ok(records) = records(&[file], ImportOptions { from: Some(importer.name()), rounds: false }) else { continue };
         let touches = |record: &Record| matches!(record, Record::Step(_) | Record::Undone(_));
         assert!(!records.iter().any(touches), "an import says what is to be undone");
         let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();

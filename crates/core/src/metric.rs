@@ -41,7 +41,7 @@ pub enum Combine {
 /// The table of a report that shows a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shown {
+pub enum ReportTable {
     Times,
     Throughput,
     Space,
@@ -78,7 +78,7 @@ pub enum Margin {
 pub struct Metric {
     /// Name in the journal; one `*` stands for any text.
     pub name: &'static str,
-    pub shown: Shown,
+    pub shown: ReportTable,
     /// Heading of its column; empty where the name in the journal is shown.
     #[serde(default)]
     pub heading: &'static str,
@@ -193,9 +193,9 @@ mod tests {
             ["loss_max_ns", "space_grown_bytes", "swap_in_pages"].map(short_name),
             ["loss", "space", "swap_in_pages"]
         );
-        assert_eq!(shown("space_grown_bytes"), Some((Shown::Space, "space filled")));
-        assert_eq!(shown("space_entries"), Some((Shown::Details, "")));
-        assert_eq!(shown("lstat_p99_ns"), Some((Shown::Latency, "p99")));
+        assert_eq!(shown("space_grown_bytes"), Some((ReportTable::Space, "space filled")));
+        assert_eq!(shown("space_entries"), Some((ReportTable::Details, "")));
+        assert_eq!(shown("lstat_p99_ns"), Some((ReportTable::Latency, "p99")));
         assert_eq!(shown("transactions_per_second"), None);
         assert_eq!(
             (noun("lstat_p99_ns"), noun("space_grown_bytes"), noun("swap_in_pages")),

@@ -51,7 +51,7 @@ pub fn speeds_of(disk: &Disk) -> Result<ModelSpeeds> {
     let words = disk.words(0, 0)?;
     let sectors = words[at("SECTORS")];
     let fresh = || DiskModel::start(&words).map(Clock::new).map_err(|_| anyhow::anyhow!("no such disk"));
-    let rate = |done: Done, each: u64| done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9;
+    let rate = |done: RequestTimes, each: u64| done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9;
     let mut sequential_reads = [0.0; 3];
     // Half of a small disk.
     let count = (sectors / 2 / CHUNK).clamp(1, 500);
@@ -188,7 +188,7 @@ pub(crate) struct Clock {
 }
 
 /// Times of requests, in the order of their ends.
-pub struct Done {
+pub struct RequestTimes {
     pub times: Vec<u64>,
     pub took_ns: u64,
 }
@@ -199,7 +199,7 @@ impl Clock {
     }
 
     /// A number of requests at a queue depth: the next one comes when one is answered.
-    pub(crate) fn closed(&mut self, depth: usize, count: usize, mut next: impl FnMut() -> Asked) -> Done {
+    pub(crate) fn closed(&mut self, depth: usize, count: usize, mut next: impl FnMut() -> Asked) -> RequestTimes {
         let (begun, mut times) = (self.now, Vec::with_capacity(count));
         let mut since = vec![0; depth];
         let mut sent = 0;
@@ -219,11 +219,11 @@ impl Clock {
                 self.disk.submit(tag, &next(), self.now);
             }
         }
-        Done { times, took_ns: (self.now - begun).max(1) }
+        RequestTimes { times, took_ns: (self.now - begun).max(1) }
     }
 }
 
-impl Done {
+impl RequestTimes {
     pub(crate) fn shown(mut self) -> Loop {
         self.times.sort_unstable();
         let count = self.times.len();

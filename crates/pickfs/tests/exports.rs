@@ -371,7 +371,7 @@ fn folders_of_a_folder_are_rounds() {
 /// often; `fuzz/` looks further.
 #[test]
 fn damaged_results_are_read_or_refused() {
-    use pickfs_host::import::{ALL, File, Wanted, records};
+    use pickfs_host::import::{ALL, File, ImportOptions, records};
     use rand_core::SeedableRng;
     let lab = Lab::new();
     made(&lab);
@@ -389,7 +389,7 @@ fn damaged_results_are_read_or_refused() {
         let text = String::from_utf8_lossy(&bytes);
         let from = ALL.iter().find(|one| one.recognises(&text)).map_or("fio", |one| one.name());
         let file = File { label: "damaged", name: "damaged", text: &text, round: None };
-        let Ok(records) = records(&[file], Wanted { from: Some(from), rounds: false }) else { continue };
+        let Ok(records) = records(&[file], ImportOptions { from: Some(from), rounds: false }) else { continue };
         let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
         let Ok(model) = pickfs_host::analysis::model(&pickfs_core::journal::fold(lines.join("\n").as_bytes()).unwrap())
         else {

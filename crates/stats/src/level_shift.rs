@@ -30,7 +30,7 @@ pub struct LevelShift {
 
 /// What is known of a series beside its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct SeriesContext {
     /// The standard deviation by which whole runs of the same differ, at least; `None` where nothing but the rounds' own
     /// scatter moves them.
     pub run_scatter: Option<f64>,
@@ -47,7 +47,7 @@ const SHOW_SCATTER: usize = 8;
 const LEAST_VARIANCE: f64 = 1e-12;
 
 /// In the order of the series; nothing where a value is not finite, or no run has two rounds.
-pub fn level_shifts(series: &[Reading], known: &Known) -> Vec<LevelShift> {
+pub fn level_shifts(series: &[Reading], known: &SeriesContext) -> Vec<LevelShift> {
     let Some(search) = Search::new(series, known) else { return Vec::new() };
     let mut cuts = Vec::new();
     search.split(0, series.len(), &mut cuts);
@@ -62,14 +62,14 @@ pub fn level_shifts(series: &[Reading], known: &Known) -> Vec<LevelShift> {
 }
 
 struct Search<'a> {
-    known: &'a Known,
+    known: &'a SeriesContext,
     /// Sums of weights, and of weighted values, of all before each place.
     sums: Vec<(f64, f64)>,
     student: StudentsT,
 }
 
 impl<'a> Search<'a> {
-    fn new(series: &[Reading], known: &'a Known) -> Option<Search<'a>> {
+    fn new(series: &[Reading], known: &'a SeriesContext) -> Option<Search<'a>> {
         if series.iter().any(|one| !one.value.is_finite() || !one.deviation.is_finite() || one.rounds == 0) {
             return None;
         }
@@ -134,20 +134,20 @@ mod tests {
     use super::*;
     use pickfs_test_support::noise::{Noise, replications, share_error};
 
-    const KNOWN: Known = Known { run_scatter: Some(0.03), least: 0.0, alpha: 0.01 };
+    const KNOWN: SeriesContext = SeriesContext { run_scatter: Some(0.03), least: 0.0, alpha: 0.01 };
 
     fn steady(levels: &[f64]) -> Vec<Reading> {
         levels.iter().map(|value| Reading { value: *value, deviation: 0.01, rounds: 5 }).collect()
     }
 
-    fn found(series: &[Reading], known: Known) -> Vec<usize> {
+    fn found(series: &[Reading], known: SeriesContext) -> Vec<usize> {
         level_shifts(series, &known).iter().map(|shift| shift.at).collect()
     }
 
     #[test]
     fn shifts_are_found_where_they_are() {
-        let none = Known { run_scatter: None, ..KNOWN };
-        let cases: [(&str, &[f64], Known, &[usize]); 10] = [
+        let none = SeriesContext { run_scatter: None, ..KNOWN };
+        let cases: [(&str, &[f64], SeriesContext, &[usize]); 10] = [
             ("empty", &[], KNOWN, &[]),
             ("one", &[1.0], KNOWN, &[]),
             ("two alike", &[1.0, 1.0], KNOWN, &[]),
@@ -156,7 +156,7 @@ mod tests {
             ("two far apart", &[1.0, 1.4], KNOWN, &[1]),
             ("a step", &[1.0, 1.0, 1.0, 1.3, 1.3], KNOWN, &[3]),
             ("up and down", &[1.0, 1.0, 1.0, 1.4, 1.4, 1.4, 1.0, 1.0, 1.0], KNOWN, &[3, 6]),
-            ("not beyond what matters", &[1.0, 1.0, 1.3, 1.3], Known { least: 0.3, ..KNOWN }, &[]),
+            ("not beyond what matters", &[1.0, 1.0, 1.3, 1.3], SeriesContext { least: 0.3, ..KNOWN }, &[]),
             ("no number", &[1.0, f64::NAN, 2.0, 2.0], KNOWN, &[]),
         ];
         for (name, levels, known, wanted) in cases {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn sizes_and_their_intervals() {
-        let shift = level_shifts(&steady(&[1.0, 1.0, 1.2]), &Known { run_scatter: None, ..KNOWN })[0];
+        let shift = level_shifts(&steady(&[1.0, 1.0, 1.2]), &SeriesContext { run_scatter: None, ..KNOWN })[0];
         // Twelve degrees of freedom: 2.179; error 0.01 sqrt(1/10 + 1/5).
         let half = 2.179 * 0.01 * 0.3f64.sqrt();
         assert!((shift.size - 0.2).abs() < 1e-9 && (shift.interval.0 - 0.2 + half).abs() < 1e-5, "{shift:?}");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// The share of series in which something is claimed, and in which just the planted step is.
-    fn shares(runs: usize, days: f64, step: f64, known: Known) -> (f64, f64, usize) {
+    fn shares(runs: usize, days: f64, step: f64, known: SeriesContext) -> (f64, f64, usize) {
         let count = replications(2000, 20_000);
         let mut noise = Noise::new((runs * 1000) as u64 + (days * 100.0) as u64);
         let all: Vec<Vec<usize>> = (0..count).map(|_| found(&drawn(&mut noise, runs, days, step), known)).collect();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn steady_series_are_rarely_called_changed() {
-        let simulated = Known { run_scatter: None, ..KNOWN };
+        let simulated = SeriesContext { run_scatter: None, ..KNOWN };
         for (runs, days, known) in [
             (2, 0.03, KNOWN),
             (4, 0.03, KNOWN),
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn steps_are_seen() {
-        let simulated = Known { run_scatter: None, ..KNOWN };
+        let simulated = SeriesContext { run_scatter: None, ..KNOWN };
         for (runs, days, step, known, least) in
             [(4, 0.0, 0.06, simulated, 0.9), (6, 0.03, 0.15, KNOWN, 0.9), (20, 0.03, 0.12, KNOWN, 0.9)]
         {

@@ -25,7 +25,7 @@ pub struct Runs {
 
 /// What is known beside the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beside {
+pub struct RunContext {
     /// The factor by which drift within runs widens intervals, at least 1.
     pub drift: f64,
     /// What whole runs of the same differ by; `None` where nothing shows it.
@@ -58,7 +58,7 @@ pub fn run_scatter(times: &[Vec<Vec<f64>>]) -> Option<RunScatter> {
 
 impl Runs {
     /// New over old at `confidence`, two-sided. `None` where a run has no value, or one that is not finite.
-    pub fn ratio(&self, beside: &Beside, confidence: f64) -> Option<Estimate> {
+    pub fn ratio(&self, beside: &RunContext, confidence: f64) -> Option<Estimate> {
         match self.old.as_slice() {
             [_] if !self.pairs.is_empty() => paired_ratio(&self.pairs, confidence),
             [old] => {
@@ -88,7 +88,7 @@ impl Runs {
     }
 
     /// One-sided p-value that the new run is above the earlier ones by no more than `by`, a natural logarithm.
-    pub fn p_above(&self, by: f64, beside: &Beside) -> f64 {
+    pub fn p_above(&self, by: f64, beside: &RunContext) -> f64 {
         let found = match self.old.as_slice() {
             [_] if !self.pairs.is_empty() => signed_rank_above(&self.pairs, by),
             [old] => self.p_of_one(old, by, beside),
@@ -98,7 +98,7 @@ impl Runs {
     }
 
     /// The larger of two: by ranks, and by what runs differ by.
-    fn p_of_one(&self, old: &[f64], by: f64, beside: &Beside) -> Option<f64> {
+    fn p_of_one(&self, old: &[f64], by: f64, beside: &RunContext) -> Option<f64> {
         let normal = Normal::standard();
         let by_ranks = normal.sf(normal.inverse_cdf(1.0 - rank_sum_above(&self.new, old, by)) / beside.drift);
         Some(by_ranks.max(self.student_p(by, beside.drift, beside.scatter?)?))
@@ -166,8 +166,8 @@ mod tests {
         (0..8).map(|_| level + 0.02 * noise.normal()).collect()
     }
 
-    fn beside(drift: f64, scatter: Option<RunScatter>) -> Beside {
-        Beside { drift, scatter }
+    fn beside(drift: f64, scatter: Option<RunScatter>) -> RunContext {
+        RunContext { drift, scatter }
     }
 
     fn known(deviation: f64) -> Option<RunScatter> {
@@ -203,7 +203,7 @@ mod tests {
         assert!((bounds(&steady).0 - bounds(&plain).0).abs() < 1e-12 && steady.ratio == plain.ratio);
         let widths = [&steady, &drifting].map(|found| found.half_width().expect("an interval"));
         assert!((widths[1] / widths[0] - 2.0).abs() < 1e-9 && steady.ratio == drifting.ratio);
-        let p = |beside: Beside| runs.p_above(0.0, &beside);
+        let p = |beside: RunContext| runs.p_above(0.0, &beside);
         assert!(p(beside(2.0, known(0.0))) > p(beside(1.0, known(0.0))) && p(beside(1.0, None)) == 1.0);
         assert!(p(beside(1.0, known(0.0))) >= rank_sum_above(&runs.new, &runs.old[0], 0.0) - 1e-9);
         let shift = runs.shift().expect("a shift");

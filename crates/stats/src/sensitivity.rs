@@ -17,7 +17,7 @@ const CONCENTRATION: f64 = 20.0;
 
 /// What is known of the times of each target in each part.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct PartTimes<'a> {
     /// By target and part: the centre of the natural logarithm of the time.
     pub log_times: &'a [Vec<f64>],
     /// By target, part and round, see [`influences`]; all have the same number of rounds, or there is none.
@@ -62,7 +62,7 @@ pub fn influences(log_ratios: &[f64], found: &Estimate) -> Vec<f64> {
 ///
 /// All 0 where there are no draws, no weight above 0, or weights that are no numbers. A target whose score is no number
 /// (a part that is not known, among those with a weight) is never best. The same seed draws the same weights.
-pub fn sensitivity(known: &Known, weights: &[f64], draws: usize, seed: u64, costs: bool) -> Vec<f64> {
+pub fn sensitivity(known: &PartTimes, weights: &[f64], draws: usize, seed: u64, costs: bool) -> Vec<f64> {
     let mut shares = vec![0.0; known.log_times.len()];
     let values = if costs { relative_times(known.log_times) } else { known.log_times.to_vec() };
     let rounds = known.noise.iter().flatten().map(Vec::len).max().unwrap_or(0);
@@ -132,8 +132,8 @@ mod tests {
         times.iter().map(|target| target.iter().map(|time| time.ln()).collect()).collect()
     }
 
-    fn sure(log_times: &[Vec<f64>]) -> Known<'_> {
-        Known { log_times, noise: &[] }
+    fn sure(log_times: &[Vec<f64>]) -> PartTimes<'_> {
+        PartTimes { log_times, noise: &[] }
     }
 
     /// Two equals, of which one has the least time by a fifth of its standard error: without noise it is always best,
@@ -147,7 +147,7 @@ mod tests {
         let (times, none) = (vec![vec![0.0], vec![0.2 * error]], vec![vec![0.0; 20]]);
         let noise = vec![none, vec![influences(&logs, &found)]];
         let share =
-            |noise: &[Vec<Vec<f64>>]| sensitivity(&Known { log_times: &times, noise }, &[1.0], 40_000, 4, false)[0];
+            |noise: &[Vec<Vec<f64>>]| sensitivity(&PartTimes { log_times: &times, noise }, &[1.0], 40_000, 4, false)[0];
         let wanted = Normal::standard().cdf(0.2);
         assert!(share(&[]) > 0.999_999 && (share(&noise) - wanted).abs() < 0.01, "{} and {wanted}", share(&noise));
     }

@@ -89,7 +89,7 @@ fn tree(cursor: &mut Cursor, paths: &Paths) -> Result<Vec<Entry>> {
     let [ids, kinds, values] = &mut columns[..] else { bail!("byte {begun}: a tree without its sections") };
     let count = ids.count();
     ensure!(kinds.count() == count && values.count() == count, "byte {begun}: sections of a tree that do not match");
-    let (mut tree, mut last, mut made) = (Vec::new(), 0i64, Made(vec![None; paths.len() + 1]));
+    let (mut tree, mut last, mut made) = (Vec::new(), 0i64, FirstKinds(vec![None; paths.len() + 1]));
     for number in 0..count {
         last = last.wrapping_add(ids.next_signed()?);
         let path = u32::try_from(last).ok().filter(|path| *path >= 1 && *path as usize <= paths.len());
@@ -118,9 +118,9 @@ fn what(kind: u64, value: u64) -> Option<EntryKind> {
 }
 
 /// What is at each path of the first tree.
-struct Made(Vec<Option<EntryKind>>);
+struct FirstKinds(Vec<Option<EntryKind>>);
 
-impl Made {
+impl FirstKinds {
     fn add(&mut self, entry: &Entry, paths: &Paths) -> Result<(), &'static str> {
         let at = |path: u32| self.0.get(path as usize).copied().flatten();
         let above = paths.node(entry.path).above;

@@ -1,7 +1,7 @@
 //! Traces that come with pickfs: recordings of programs that many people run.
 
 /// A trace with its name.
-pub struct Shipped {
+pub struct ShippedTrace {
     pub name: &'static str,
     pub about: &'static str,
     pub bytes: &'static [u8],
@@ -9,12 +9,12 @@ pub struct Shipped {
 
 macro_rules! shipped {
     ($($name:literal: $about:literal;)*) => {
-        &[$(Shipped { name: $name, about: $about, bytes: include_bytes!(concat!("shipped/", $name, ".pktrace")) }),*]
+        &[$(ShippedTrace { name: $name, about: $about, bytes: include_bytes!(concat!("shipped/", $name, ".pktrace")) }),*]
     };
 }
 
 /// Sorted by name. `make traces` records them anew.
-pub const ALL: &[Shipped] = shipped! {
+pub const ALL: &[ShippedTrace] = shipped! {
     "apt-install": "apt-get install of four small packages in a minimal Debian, fetched before";
     "cargo-build": "cargo build of a small program with four libraries, from their sources";
     "container-unpack": "umoci unpack of a container image of two layers: files of seven Debian packages";
@@ -28,7 +28,7 @@ pub const ALL: &[Shipped] = shipped! {
 };
 
 /// The trace of that name.
-pub fn find(name: &str) -> Option<&'static Shipped> {
+pub fn find(name: &str) -> Option<&'static ShippedTrace> {
     ALL.iter().find(|shipped| shipped.name == name)
 }
 

@@ -2,7 +2,7 @@
 
 use super::leftovers::Leftovers;
 use super::lines::{Line, Lines};
-use super::weight::{Budget, Kept};
+use super::weight::{Budget, KeptCounts};
 use super::*;
 use crate::plan::{MOST_ROUNDS, OtherProcessors, Stop, Target};
 use anyhow::{Context, Result};
@@ -187,8 +187,8 @@ impl Folded {
         }
     }
 
-    fn kept(&self) -> Kept {
-        Kept { cells: self.cells.len(), names: self.names.len(), steps: self.leftovers.len() }
+    fn kept(&self) -> KeptCounts {
+        KeptCounts { cells: self.cells.len(), names: self.names.len(), steps: self.leftovers.len() }
     }
 
     fn unreadable(&mut self, line: &Line) {

@@ -21,7 +21,7 @@ const SAMPLE: u64 = 32;
 const VALUE: u64 = 56;
 
 /// Counts of what is kept.
-pub(crate) struct Kept {
+pub(crate) struct KeptCounts {
     pub cells: usize,
     pub names: usize,
     pub steps: usize,
@@ -48,7 +48,7 @@ impl Budget {
     }
 
     /// False if what the record says would be too much beside what is kept.
-    pub(crate) fn take(&mut self, line: &[u8], record: &Record, kept: &Kept) -> bool {
+    pub(crate) fn take(&mut self, line: &[u8], record: &Record, kept: &KeptCounts) -> bool {
         let counted = kept.cells as u64 * CELL + kept.names as u64 * NAME + kept.steps as u64 * STEP;
         let weight = weight(line, record);
         let fits = counted + self.taken + weight <= self.free + self.read * FOR_TEN / 10;

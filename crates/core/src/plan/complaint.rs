@@ -49,7 +49,7 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The value is none that the key takes, and why: "`3` has no unit".
-    Mistyped { wanted: Wanted, why: String },
+    Mistyped { wanted: ValueForm, why: String },
     /// The plug-in has no setting of this name.
     NoSetting { plugin: &'static str, setting: String },
     /// Said of the key, whose name comes before it.
@@ -60,7 +60,7 @@ pub enum Problem {
 
 /// What a key takes, with an example in TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ValueForm {
     pub what: &'static str,
     /// Without its quotes it would be of another type.
     pub in_quotes: bool,

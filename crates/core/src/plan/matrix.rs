@@ -6,7 +6,7 @@ use super::keys::MATRIX;
 use super::machine::shown;
 use super::queue;
 use super::table::{Field, Reader, Table};
-use super::target::{Placed, check_option};
+use super::target::{PlacedTarget, check_option};
 use super::value::checked;
 use super::{Setting, SettingKind, Settings, Target};
 
@@ -14,7 +14,7 @@ use super::{Setting, SettingKind, Settings, Target};
 const MOST_TARGETS: usize = 1000;
 
 /// Every target x every value of each key.
-pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &Reader) -> Vec<Placed> {
+pub(super) fn products(targets: Vec<PlacedTarget>, plan: &Table, reader: &Reader) -> Vec<PlacedTarget> {
     let Some(field) = plan.field("matrix") else { return targets };
     let Some(table) = field.table("[matrix]") else { return targets };
     let of_machine = in_matrix(reader.executor().settings);
@@ -35,7 +35,7 @@ pub(super) fn products(targets: Vec<Placed>, plan: &Table, reader: &Reader) -> V
 }
 
 /// The different values of a key; "" stands for nothing added, so it cannot be a scheduler.
-fn values<'a>(field: &Field<'a>, targets: &[Placed], reader: &Reader) -> Vec<&'a str> {
+fn values<'a>(field: &Field<'a>, targets: &[PlacedTarget], reader: &Reader) -> Vec<&'a str> {
     let mut values = Vec::new();
     for element in field.elements().unwrap_or_default() {
         let nothing = field.key != "scheduler" && element.value.as_str() == Some("");
@@ -49,7 +49,7 @@ fn values<'a>(field: &Field<'a>, targets: &[Placed], reader: &Reader) -> Vec<&'a
     values
 }
 
-fn is_right(value: &str, element: &Field, targets: &[Placed], reader: &Reader) -> bool {
+fn is_right(value: &str, element: &Field, targets: &[PlacedTarget], reader: &Reader) -> bool {
     let before = element.complaints.len();
     match element.key {
         _ if value.is_empty() => true,
@@ -77,7 +77,7 @@ fn has_own(target: &Target, key: &str) -> bool {
     }
 }
 
-fn check_fit(field: &Field, targets: &[Placed]) {
+fn check_fit(field: &Field, targets: &[PlacedTarget]) {
     if let Some(placed) = targets.iter().find(|placed| has_own(&placed.target, field.key)) {
         let message = format!("the target {} has {} of its own", quoted(&placed.target.name), field.shown());
         field.complaints.add(&field.key_place, message, "take it out of the target, or out of [matrix]");
@@ -91,7 +91,7 @@ fn check_fit(field: &Field, targets: &[Placed]) {
     }
 }
 
-fn product<T>(targets: Vec<Placed>, field: &Field, values: &[T], with: impl Fn(&Placed, &T) -> Placed) -> Vec<Placed> {
+fn product<T>(targets: Vec<PlacedTarget>, field: &Field, values: &[T], with: impl Fn(&PlacedTarget, &T) -> PlacedTarget) -> Vec<PlacedTarget> {
     let count = targets.len().saturating_mul(values.len());
     if count > MOST_TARGETS {
         let remedy = format!("use fewer values: {MOST_TARGETS} targets are the limit");
@@ -103,7 +103,7 @@ fn product<T>(targets: Vec<Placed>, field: &Field, values: &[T], with: impl Fn(&
     targets.iter().flat_map(|placed| values.iter().map(|value| with(placed, value))).collect()
 }
 
-fn with(placed: &Placed, key: &str, value: &str) -> Placed {
+fn with(placed: &PlacedTarget, key: &str, value: &str) -> PlacedTarget {
     let mut placed = placed.clone();
     if value.is_empty() {
         return placed; // nothing is added
@@ -145,7 +145,7 @@ fn suited(element: &Field, setting: &Setting, reader: &Reader) -> Option<serde_j
 }
 
 /// Every target with each value of one of the executor's settings.
-fn on_machines(targets: Vec<Placed>, field: &Field, setting: &Setting, reader: &Reader) -> Vec<Placed> {
+fn on_machines(targets: Vec<PlacedTarget>, field: &Field, setting: &Setting, reader: &Reader) -> Vec<PlacedTarget> {
     if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
         let message = format!("the target `{}` has {} of its own", placed.target.name, field.shown());
         reader.complaints.add(&field.key_place, message, "take it out of the target, or out of [matrix]");

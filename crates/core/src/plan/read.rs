@@ -7,9 +7,9 @@ use super::machine::{LOCAL, check_turn};
 use super::matrix::products;
 use super::recipe_source;
 use super::table::{Field, Reader, Table, choose, choose_entry, end_of, not_found, syntax};
-use super::target::{Placed, check_machines, targets};
+use super::target::{PlacedTarget, check_machines, targets};
 use super::value::settings;
-use super::verdict_spec::{Asked, asked, verdict_spec};
+use super::verdict_spec::{WorkShares, asked, verdict_spec};
 use super::{Catalogue, Chosen, Plan, Repeats, Work};
 use std::collections::HashSet;
 use std::path::Path;
@@ -94,7 +94,7 @@ fn other_speeds(table: &Table, rounds: Option<u32>, reader: &Reader) -> bool {
 }
 
 /// As written, else the file's name, else what is compared.
-fn title(table: &Table, file: &str, placed: &[Placed]) -> String {
+fn title(table: &Table, file: &str, placed: &[PlacedTarget]) -> String {
     if let Some(field) = table.field("title") {
         return field.text().unwrap_or_default().into();
     }
@@ -136,7 +136,7 @@ fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Place)>, what: &str, com
     }
 }
 
-fn reference(table: &Table, placed: &[Placed]) -> String {
+fn reference(table: &Table, placed: &[PlacedTarget]) -> String {
     let first = || placed.first().map(|placed| placed.target.name.clone()).unwrap_or_default();
     let Some(field) = table.field("reference") else { return first() };
     let Some(text) = field.text() else { return first() };
@@ -149,13 +149,13 @@ fn reference(table: &Table, placed: &[Placed]) -> String {
 }
 
 /// Adds the hidden second copy of the reference.
-fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, reader: &Reader) {
+fn again(table: &Table, reference: &str, placed: &mut Vec<PlacedTarget>, reader: &Reader) {
     let wanted = PLAN.get("duplicate", table, reader).unwrap_or(!reader.is_simulated());
     let Some(original) = placed.iter().find(|placed| placed.target.name == reference) else { return };
     if !wanted {
         return;
     }
-    let copy = Placed { target: original.target.again(), ..original.clone() };
+    let copy = PlacedTarget { target: original.target.again(), ..original.clone() };
     if let Some(taken) = placed.iter().find(|placed| placed.target.name == copy.target.name) {
         let message = format!("the name {} is kept for the second copy of the reference", quoted(&copy.target.name));
         table.complaints.add(
@@ -168,7 +168,7 @@ fn again(table: &Table, reference: &str, placed: &mut Vec<Placed>, reader: &Read
 }
 
 /// The works, and what each asks of the verdict, also where the rest of it is wrong.
-fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &Reader) -> (Vec<Work>, Vec<Asked<'a>>) {
+fn works<'a>(table: &Table<'a>, room: Option<u64>, reader: &Reader) -> (Vec<Work>, Vec<WorkShares<'a>>) {
     let Some(field) = table.field("work") else {
         let remedy = "say what to do on each target: add [[work]] with a line such as `workload = \"tree\"` below it";
         reader.complaints.add(&table.place, "the plan has no work", remedy);

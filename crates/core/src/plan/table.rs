@@ -1,7 +1,7 @@
 //! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
 //! on and the user sees all mistakes at once.
 
-use super::complaint::{Complaint, Complaints, Place, Problem, Remedy, Wanted, listed, meant, nearest, quoted};
+use super::complaint::{Complaint, Complaints, Place, Problem, Remedy, ValueForm, listed, meant, nearest, quoted};
 use super::keys::PLAN;
 use super::{Catalogue, Entry};
 use pickfs_system::units::{parse_duration, parse_share, parse_size};
@@ -98,15 +98,15 @@ fn unknown_key(key: &str, (whole, top): (&str, &[&str]), allowed: &[&str]) -> St
     format!("leave it out, or use {}", listed(allowed.iter().copied()))
 }
 
-const TEXT: Wanted = Wanted { what: "text", in_quotes: true, example: "\"...\"" };
-const FLAG: Wanted = Wanted { what: "true or false", in_quotes: false, example: "true" };
-const COUNT: Wanted = Wanted { what: "a whole number", in_quotes: false, example: "10" };
-const NUMBER: Wanted = Wanted { what: "a number", in_quotes: false, example: "2" };
-const SIZE: Wanted = Wanted { what: "a size", in_quotes: false, example: "\"20GiB\"" };
-const DURATION: Wanted = Wanted { what: "a duration", in_quotes: true, example: "\"90s\"" };
-const SHARE: Wanted = Wanted { what: "a share", in_quotes: true, example: "\"3%\"" };
-const LIST: Wanted = Wanted { what: "a list", in_quotes: false, example: "[\"...\"]" };
-pub(super) const COUNTS: Wanted = Wanted { what: "a list of whole numbers", in_quotes: false, example: "[10, 100]" };
+const TEXT: ValueForm = ValueForm { what: "text", in_quotes: true, example: "\"...\"" };
+const FLAG: ValueForm = ValueForm { what: "true or false", in_quotes: false, example: "true" };
+const COUNT: ValueForm = ValueForm { what: "a whole number", in_quotes: false, example: "10" };
+const NUMBER: ValueForm = ValueForm { what: "a number", in_quotes: false, example: "2" };
+const SIZE: ValueForm = ValueForm { what: "a size", in_quotes: false, example: "\"20GiB\"" };
+const DURATION: ValueForm = ValueForm { what: "a duration", in_quotes: true, example: "\"90s\"" };
+const SHARE: ValueForm = ValueForm { what: "a share", in_quotes: true, example: "\"3%\"" };
+const LIST: ValueForm = ValueForm { what: "a list", in_quotes: false, example: "[\"...\"]" };
+pub(super) const COUNTS: ValueForm = ValueForm { what: "a list of whole numbers", in_quotes: false, example: "[10, 100]" };
 
 impl<'a> Field<'a> {
     fn at(&self, span: Range<usize>) -> Place {
@@ -122,12 +122,12 @@ impl<'a> Field<'a> {
         self.complaints.refuse(&self.place, Problem::Of(what.into()), remedy)
     }
 
-    pub(crate) fn mistyped<T>(&self, wanted: Wanted) -> Option<T> {
+    pub(crate) fn mistyped<T>(&self, wanted: ValueForm) -> Option<T> {
         let text = self.value.as_str().map(|text| format!(" {}", quoted(text))).unwrap_or_default();
         self.none_of(wanted, format!("it is {}{text}", type_of(self.value)))
     }
 
-    fn none_of<T>(&self, wanted: Wanted, why: String) -> Option<T> {
+    fn none_of<T>(&self, wanted: ValueForm, why: String) -> Option<T> {
         let remedy = Remedy::write("write it like this", &self.place.path, wanted.example);
         self.complaints.refuse(&self.place, Problem::Mistyped { wanted, why }, remedy)
     }
@@ -137,7 +137,7 @@ impl<'a> Field<'a> {
         self.string(TEXT)
     }
 
-    fn string(&self, wanted: Wanted) -> Option<&'a str> {
+    fn string(&self, wanted: ValueForm) -> Option<&'a str> {
         let Some(text) = self.value.as_str() else { return self.mistyped(wanted) };
         if text.trim().is_empty() {
             return self.refuse("is empty", "give it a value, or leave it out");
@@ -219,7 +219,7 @@ impl<'a> Field<'a> {
         self.refuse("is out of range", "write more than 0% and less than 100%")
     }
 
-    fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: Wanted) -> Option<T> {
+    fn measured<T>(&self, parse: fn(&str) -> Result<T, String>, wanted: ValueForm) -> Option<T> {
         let text = self.string(wanted)?;
         let why = match parse(text) {
             Ok(value) => return Some(value),

@@ -17,7 +17,7 @@ pub(super) const OVERLAYFS: &str = "overlayfs";
 
 /// A target and its place in the text, for what is only wrong in company, such as its name.
 #[derive(Clone)]
-pub(super) struct Placed {
+pub(super) struct PlacedTarget {
     pub target: Target,
     pub place: Place,
     /// What the target says of its machine itself, as its name shows it.
@@ -35,7 +35,7 @@ struct Backing<'c> {
 }
 
 /// All targets in the order of the plan, without products and without the duplicate.
-pub(super) fn targets(plan: &Table, reader: &Reader) -> Vec<Placed> {
+pub(super) fn targets(plan: &Table, reader: &Reader) -> Vec<PlacedTarget> {
     let end = &plan.place;
     let field = plan.field("backing");
     let shared = field.as_ref().and_then(|field| backings(field, reader));
@@ -83,7 +83,7 @@ fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &Complaints) -> Option
 }
 
 /// A directory that is a target as it is.
-fn existing(backing: Backing, machine: &Settings, end: &Place, reader: &Reader) -> Option<Placed> {
+fn existing(backing: Backing, machine: &Settings, end: &Place, reader: &Reader) -> Option<PlacedTarget> {
     if backing.entry.makes_filesystem {
         let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
         return reader.complaints.refuse(end, message, "add [[target]] with `fs = \"ext4\"` below it");
@@ -91,7 +91,7 @@ fn existing(backing: Backing, machine: &Settings, end: &Place, reader: &Reader) 
     let (backing_of, machine) = (backing.chosen.clone(), machine.clone());
     let mut target = Target { backing: backing_of, machine, ..Target::default() };
     target.name = made_name(&target, &[], Some(&backing));
-    Some(Placed { target, place: backing.place, own_machine: Vec::new() })
+    Some(PlacedTarget { target, place: backing.place, own_machine: Vec::new() })
 }
 
 /// The backing, or one for each path of a list.
@@ -145,7 +145,7 @@ fn directories<'c>(entry: &'c Entry, list: &Field, reader: &Reader<'c>) -> Optio
     (reader.complaints.len() == before).then_some(all)
 }
 
-fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Placed {
+fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> PlacedTarget {
     refuse_discard(table);
     table.only(&[TARGET.names(), vec!["discard"]].concat());
     let own = table.field("backing").map(|field| {
@@ -180,7 +180,7 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Place
     let own_machine = machine::own_words(table);
     let name = table.field("name").map(|field| field.text().map(String::from));
     target.name = name.flatten().unwrap_or_else(|| made_name(&target, &own_machine, backing));
-    Placed { target, place: table.field("name").map_or(table.place.clone(), |field| field.place), own_machine }
+    PlacedTarget { target, place: table.field("name").map_or(table.place.clone(), |field| field.place), own_machine }
 }
 
 /// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
@@ -369,9 +369,9 @@ fn check_devices(table: &Table, driver: &FilesystemEntry, devices: usize) {
 }
 
 /// Each target must fit what its machine is made of.
-pub(super) fn check_machines(placed: &[Placed], reader: &Reader) {
+pub(super) fn check_machines(placed: &[PlacedTarget], reader: &Reader) {
     let Some(unfit) = reader.catalogue.unfit else { return };
-    for Placed { target, place, .. } in placed {
+    for PlacedTarget { target, place, .. } in placed {
         let objection = unfit(reader.executor, target);
         objection.into_iter().for_each(|objection| reader.complaints.object(place, objection));
     }

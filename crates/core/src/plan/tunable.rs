@@ -30,7 +30,7 @@ pub struct Tunable {
     pub since: &'static str,
     /// Where default and meaning come from: a manual page, a file of Linux, an address.
     pub source: &'static str,
-    /// For options of mkfs, the driver's fact in which [`Shown`] is looked for.
+    /// For options of mkfs, the driver's fact in which [`FactForm`] is looked for.
     #[serde(default)]
     pub fact: &'static str,
 }
@@ -73,7 +73,7 @@ pub struct TunableValue {
     #[serde(default, deserialize_with = "leaked")]
     pub excludes: &'static [&'static str],
     #[serde(default)]
-    pub shown: Shown,
+    pub shown: FactForm,
 }
 
 /// What a value takes away.
@@ -90,7 +90,7 @@ pub enum Weakened {
 /// How a fact shows a value. Blanks and commas all count as one blank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shown {
+pub enum FactForm {
     /// As it was asked for, by the option's or the file's name; a default of a mount is shown nowhere.
     #[default]
     AsAsked,
@@ -172,7 +172,7 @@ impl Tunables {
     }
 }
 
-impl Shown {
+impl FactForm {
     /// Whether the text of a fact agrees.
     pub fn agrees(self, fact: &str) -> bool {
         let folded = |text: &str| {
@@ -180,9 +180,9 @@ impl Shown {
             format!(" {} ", words.collect::<Vec<_>>().join(" "))
         };
         match self {
-            Shown::AsAsked => true,
-            Shown::Text(text) => folded(fact).contains(&folded(text)),
-            Shown::Lacks(text) => !folded(fact).contains(&folded(text)),
+            FactForm::AsAsked => true,
+            FactForm::Text(text) => folded(fact).contains(&folded(text)),
+            FactForm::Lacks(text) => !folded(fact).contains(&folded(text)),
         }
     }
 }
@@ -309,7 +309,7 @@ mod tests {
     const LIST: TunableValue = value("off", &["-O", "^has_journal"]);
 
     const fn value(name: &'static str, words: &'static [&'static str]) -> TunableValue {
-        TunableValue { name, words, weakens: None, excludes: &[], shown: Shown::AsAsked }
+        TunableValue { name, words, weakens: None, excludes: &[], shown: FactForm::AsAsked }
     }
 
     fn tunable(kind: TunableKind, name: &'static str) -> Tunable {
@@ -359,12 +359,12 @@ mod tests {
     fn facts_are_read_by_words() {
         let fact = "Filesystem features:  has_journal\textent\nInode size:\t          1280\nfinobt=1, sparse=1";
         for (shown, agrees) in [
-            (Shown::Text("Inode size: 1280"), true),
-            (Shown::Text("Inode size: 128"), false),
-            (Shown::Text("finobt=1"), true),
-            (Shown::Lacks("has_journal"), false),
-            (Shown::Lacks("journal"), true),
-            (Shown::AsAsked, true),
+            (FactForm::Text("Inode size: 1280"), true),
+            (FactForm::Text("Inode size: 128"), false),
+            (FactForm::Text("finobt=1"), true),
+            (FactForm::Lacks("has_journal"), false),
+            (FactForm::Lacks("journal"), true),
+            (FactForm::AsAsked, true),
         ] {
             assert_eq!(shown.agrees(fact), agrees, "{shown:?}");
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 const SHARES: [&str; 2] = ["weight", "count"];
 
 /// What a work asks of the verdict.
-pub(super) struct Asked<'a> {
+pub(super) struct WorkShares<'a> {
     work: String,
     /// Of its workload; `None` where no workload is known.
     phases: Option<Vec<String>>,
@@ -25,7 +25,7 @@ struct Share<'a> {
     amounts: Option<Vec<(Option<&'a str>, f64)>>,
 }
 
-pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &Reader) -> Asked<'a> {
+pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &Reader) -> WorkShares<'a> {
     let named = table.field("workload").and_then(|field| field.value.as_str());
     // A recipe is played by another workload than the field names.
     let named = work.map(|work| work.workload.name.as_str()).or(named);
@@ -36,7 +36,7 @@ pub(super) fn asked<'a>(table: &Table<'a>, work: Option<&Work>, reader: &Reader)
     let work = work.map(|work| work.name.clone()).unwrap_or_default();
     let fields = table.fields().filter(|field| SHARES.contains(&field.key));
     let shares = fields.map(|field| Share { amounts: amounts(&field, &phases), field }).collect();
-    Asked { work, phases, shares }
+    WorkShares { work, phases, shares }
 }
 
 fn amounts<'a>(field: &Field<'a>, phases: &Option<Vec<String>>) -> Option<Vec<(Option<&'a str>, f64)>> {
@@ -73,7 +73,7 @@ fn check_phase(field: &Field, phase: &str, phases: Option<&[String]>) {
     }
 }
 
-pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &Reader) -> VerdictSpec {
+pub(super) fn verdict_spec(plan: &Table, asked: &[WorkShares], reader: &Reader) -> VerdictSpec {
     let (amounts, parts) = parts(asked);
     let spec = VerdictSpec { amounts, parts, ..VerdictSpec::default() };
     let Some(field) = plan.field("verdict") else { return spec };
@@ -84,7 +84,7 @@ pub(super) fn verdict_spec(plan: &Table, asked: &[Asked], reader: &Reader) -> Ve
 }
 
 /// Whether they are counts, and every work or phase that is not left out; nothing where no work says anything.
-fn parts(asked: &[Asked]) -> (Amounts, Vec<VerdictTerm>) {
+fn parts(asked: &[WorkShares]) -> (Amounts, Vec<VerdictTerm>) {
     let shares = || asked.iter().flat_map(|asked| &asked.shares);
     let Some(first) = shares().next() else { return Default::default() };
     for other in shares().filter(|share| share.field.key != first.field.key) {
@@ -102,7 +102,7 @@ fn parts(asked: &[Asked]) -> (Amounts, Vec<VerdictTerm>) {
 }
 
 /// A work that says nothing is done once, or matters as one.
-fn parts_of(asked: &Asked) -> Vec<VerdictTerm> {
+fn parts_of(asked: &WorkShares) -> Vec<VerdictTerm> {
     let part =
         |phase: Option<&str>, amount| VerdictTerm { work: asked.work.clone(), phase: phase.map(String::from), amount };
     let Some(share) = asked.shares.first() else { return vec![part(None, 1.0)] };
@@ -136,7 +136,7 @@ fn holds(verdict: &Table) -> BTreeMap<String, u64> {
 
 const TWICE: &str = "leave one of the two out";
 
-fn limits(verdict: &Table, asked: &[Asked]) -> Vec<Limit> {
+fn limits(verdict: &Table, asked: &[WorkShares]) -> Vec<Limit> {
     let Some(field) = verdict.field("limit") else { return Vec::new() };
     let Some(table) = field.table("[verdict.limit]") else { return Vec::new() };
     // Where a workload is not known, any phase may be its.

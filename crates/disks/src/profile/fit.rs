@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// A model with its file.
 #[derive(Clone, Debug)]
-pub struct Fitted {
+pub struct FittedModel {
     pub disk: Disk,
     pub toml: String,
     /// Names of parameters, in the order of the file.
@@ -27,7 +27,7 @@ pub struct About<'a> {
 }
 
 /// The model of its kind with every parameter that was measured. Ranges are those of the rounds, each fitted by itself.
-pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> Result<Fitted> {
+pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> Result<FittedModel> {
     let base = base.with("capacity_gb", about.sectors as f64 * 512.0 / 1e9)?;
     let base = base.with("depth", about.depth as f64)?;
     let of = |round: &Round| match base.kind {
@@ -73,7 +73,7 @@ pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> 
         writeln!(text, "{name} = {{ is = {is}, source = {} }}", quoted(&source))?;
     }
     let disk = Disk::parse(&text).context("what was measured makes no model")?;
-    Ok(Fitted { disk, toml: text, measured: found.iter().map(|parameter| parameter.name).collect(), assumed })
+    Ok(FittedModel { disk, toml: text, measured: found.iter().map(|parameter| parameter.name).collect(), assumed })
 }
 
 fn quoted(text: &str) -> String {

@@ -9,12 +9,12 @@ mod hard_disk;
 mod real;
 
 pub use figures::{Round, pooled};
-pub use fit::{About, Fitted, fitted};
+pub use fit::{About, FittedModel, fitted};
 
 pub use real::RealDrive;
 
 use super::parameters::Kind;
-use super::virtual_clock::{CHUNK, Done, Loop, PAGE, Random, asked};
+use super::virtual_clock::{CHUNK, RequestTimes, Loop, PAGE, Random, asked};
 use anyhow::{Result, ensure};
 use figures::{Writes, median};
 use pickfs_system::sys::disk_model::{Asked, Operation};
@@ -24,7 +24,7 @@ pub trait Drive {
     /// Size in sectors of 512 bytes.
     fn sectors(&self) -> u64;
     /// All of the requests, `depth` of them at a time.
-    fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<Done>;
+    fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<RequestTimes>;
 }
 
 /// What is asked of the disk.
@@ -227,7 +227,7 @@ fn in_sequence(operation: Operation, first: u64, count: usize) -> Vec<Asked> {
 }
 
 /// Bytes a second.
-fn rate(done: &Done, each: u64) -> f64 {
+fn rate(done: &RequestTimes, each: u64) -> f64 {
     done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9
 }
 

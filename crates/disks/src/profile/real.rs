@@ -1,7 +1,7 @@
 //! A block device that answers for itself, past the page cache.
 
 use super::Drive;
-use crate::virtual_clock::Done;
+use crate::virtual_clock::RequestTimes;
 use anyhow::{Context, Result};
 use pickfs_system::sys::block::size_of_device;
 use pickfs_system::sys::clock::monotonic;
@@ -42,12 +42,12 @@ impl Drive for RealDrive {
         self.sectors
     }
 
-    fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<Done> {
+    fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<RequestTimes> {
         if let [Asked { operation: Operation::Flush, .. }] = requests {
             let begun = monotonic();
             self.file.sync_data().context("the disk refused to flush its cache")?;
             let took_ns = monotonic() - begun;
-            return Ok(Done { times: vec![took_ns], took_ns });
+            return Ok(RequestTimes { times: vec![took_ns], took_ns });
         }
         self.sent += requests.iter().map(|asked| (asked.sectors * 512).div_ceil(self.largest)).sum::<u64>();
         let largest = requests.iter().map(|asked| asked.sectors * 512).max().unwrap_or(0);
@@ -80,7 +80,7 @@ impl Drive for RealDrive {
                 times.push(monotonic() - since[slot]);
             }
         }
-        Ok(Done { times, took_ns: (monotonic() - begun).max(1) })
+        Ok(RequestTimes { times, took_ns: (monotonic() - begun).max(1) })
     }
 }
 

@@ -25,7 +25,7 @@ impl Drive for Modelled {
         self.sectors
     }
 
-    fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<Done> {
+    fn answer(&mut self, depth: usize, requests: &[Asked]) -> Result<RequestTimes> {
         // A program takes its time between its requests.
         self.clock.now += self.random.below(1 << 14);
         let mut next = requests.iter();
@@ -34,7 +34,7 @@ impl Drive for Modelled {
 }
 
 /// Measured as one of its kind, with the parameters of `base` where they cannot be seen.
-fn profiled(disk: &Disk, base: &str, scratch: bool) -> Fitted {
+fn profiled(disk: &Disk, base: &str, scratch: bool) -> FittedModel {
     let depth = disk.number("depth").expect("a depth") as usize;
     let mut drive = Modelled::new(disk);
     let rounds = measure(&mut drive, Wish { kind: disk.kind, depth, scratch }, &mut |_| ()).expect("rounds");

@@ -15,7 +15,7 @@ use super::yardstick::Unreliable;
 use pickfs_core::journal::{Folded, Run};
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::Plan;
-use pickfs_stats::{Beside, Estimate, Finding, Method, RunScatter, Runs};
+use pickfs_stats::{RunContext, Estimate, Finding, Method, RunScatter, Runs};
 use serde_json::Value;
 
 /// In what two runs differ, so that their times cannot be compared.
@@ -106,7 +106,7 @@ pub struct Changes {
     pub runs: usize,
     pub history: usize,
     /// What these differ by, and how they drift.
-    pub beside: Beside,
+    pub beside: RunContext,
     /// Rounds of the same seeds were held against each other: both runs are simulated.
     pub paired: bool,
     pub doubt: Option<Doubt>,
@@ -300,7 +300,7 @@ pub fn changes(old: &[Measured], history: &[Measured], new: Measured, accepted: 
     let timed: Vec<Timed> = timed.map(|timed| if paired { timed.paired() } else { timed }).collect();
     let others: Vec<Observed> = history.iter().map(|(run, folded)| observe(folded, &run.plan)).collect();
     let scatter = scatter(&timed, &others).or(accepted.scatter.map(known)).filter(|_| !paired);
-    let beside = Beside { drift: drift(&timed), scatter };
+    let beside = RunContext { drift: drift(&timed), scatter };
     let by = By { threshold, confidence, beside };
     let mut changes: Vec<Change> = timed.iter().map(|timed| timed.change(&by)).collect();
     believe(&mut changes, &timed, &by);
@@ -329,7 +329,7 @@ pub fn changes(old: &[Measured], history: &[Measured], new: Measured, accepted: 
 struct By {
     threshold: f64,
     confidence: f64,
-    beside: Beside,
+    beside: RunContext,
 }
 
 /// A time in all runs: its rounds of each, nanoseconds, and their logarithms.

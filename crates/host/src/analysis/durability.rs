@@ -9,8 +9,8 @@ use pickfs_core::journal::{BROKEN_PROMISES, Outcome};
 /// The error of the bound on promises that may still be broken.
 const ERROR: f64 = 0.05;
 /// What can be lost, with the phases of the works that cut power.
-const LOST: [(Lost, &str); 3] =
-    [(Lost::Names, "names"), (Lost::Contents, "contents"), (Lost::Transactions, TRANSACTIONS)];
+const LOST: [(LossKind, &str); 3] =
+    [(LossKind::Names, "names"), (LossKind::Contents, "contents"), (LossKind::Transactions, TRANSACTIONS)];
 
 /// Durability of one target, over all rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,13 +43,13 @@ pub struct Durability {
 /// Nanoseconds by which the oldest lost change had returned before the cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    pub of: Lost,
+    pub of: LossKind,
     pub median: f64,
     pub worst: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum LossKind {
     /// Folders, links and removals.
     Names,
     Contents,
@@ -69,7 +69,7 @@ fn of_target(observed: &ObservedWork, target: usize) -> Option<Durability> {
     if cuts == 0 {
         return None;
     }
-    let loss = |(of, phase): (Lost, &str)| {
+    let loss = |(of, phase): (LossKind, &str)| {
         let longest = series(phase, "loss_max_ns");
         let median = median(&series(phase, "loss_p50_ns"));
         (!longest.is_empty()).then(|| Loss { of, median, worst: worst(&longest) })
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((found[0].cuts, found[0].promise_cuts, found[0].broken, found[0].rounds), (600, 300, 0, 3));
         assert_eq!(
             (&found[0].losses[..], found[0].recovery),
-            (&[Loss { of: Lost::Names, median: 2.5e9, worst: 6e9 }][..], (1e7, 2e7))
+            (&[Loss { of: LossKind::Names, median: 2.5e9, worst: 6e9 }][..], (1e7, 2e7))
         );
         assert!((found[0].may_break - 0.00994).abs() < 1e-4, "{}", found[0].may_break);
         assert!(found[1].broken == 3 && found[1].may_break > 0.02, "{:?}", found[1]);

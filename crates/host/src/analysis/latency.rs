@@ -4,11 +4,11 @@ use super::model::Table;
 use super::panel::{PanelSpec, WorkContext, nonzero, panel};
 use super::plain::plain;
 use super::series::ObservedWork;
-use pickfs_core::metric::{METRICS, Metric, Shown};
+use pickfs_core::metric::{METRICS, Metric, ReportTable};
 
 /// The columns of each table: end of the metric's name, and its row.
 fn columns() -> impl Iterator<Item = (&'static str, &'static Metric)> {
-    let shown = METRICS.iter().filter(|metric| metric.shown == Shown::Latency);
+    let shown = METRICS.iter().filter(|metric| metric.shown == ReportTable::Latency);
     shown.filter_map(|metric| Some((metric.name.strip_prefix('*')?, metric)))
 }
 
@@ -59,7 +59,7 @@ impl<'a> Latencies<'a> {
             };
             let operation = if *operation == ONLY { String::new() } else { plain(&operation.replace('_', " ")) };
             Table {
-                shown: Shown::Latency,
+                shown: ReportTable::Latency,
                 phase: plain(phase),
                 operation,
                 panels: columns().filter_map(column).collect(),

@@ -4,7 +4,7 @@ use super::between_runs::likeness;
 use super::model::Panel;
 use super::{Model, WorkReport};
 use pickfs_core::journal::Run;
-use pickfs_stats::{LevelShift, Reading, SeriesKnown, level_shifts, mean, standard_deviation};
+use pickfs_stats::{LevelShift, Reading, SeriesContext, level_shifts, mean, standard_deviation};
 use serde::{Deserialize, Serialize};
 
 /// The time that a target takes for the whole of a work, in one run.
@@ -58,5 +58,5 @@ pub(crate) fn shifts(series: &[&Level]) -> Vec<LevelShift> {
         series.iter().map(|one| Reading { value: one.ns.ln(), deviation: one.deviation, rounds: one.rounds }).collect();
     let simulated = series.iter().all(|one| one.simulated);
     let run_scatter = (!simulated).then_some(RUN_SCATTER);
-    level_shifts(&readings, &SeriesKnown { run_scatter, least: LEAST, alpha: ALPHA })
+    level_shifts(&readings, &SeriesContext { run_scatter, least: LEAST, alpha: ALPHA })
 }

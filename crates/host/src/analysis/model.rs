@@ -5,7 +5,7 @@ use super::eligibility::Veto;
 use super::elimination::Race;
 use super::points::Series;
 use pickfs_core::journal::Hardware;
-use pickfs_core::metric::{self, Better, Shown};
+use pickfs_core::metric::{self, Better, ReportTable};
 use pickfs_core::plan::{Limit, Target};
 use pickfs_stats::{Estimate, Finding};
 use pickfs_system::units::Unit;
@@ -193,7 +193,7 @@ pub enum VerdictKind {
 /// Panels that belong side by side: one table, one row of plots.
 #[derive(Debug)]
 pub struct Table {
-    pub shown: Shown,
+    pub shown: ReportTable,
     /// For latencies: the phase, and the operation where the phase has several.
     pub phase: String,
     pub operation: String,

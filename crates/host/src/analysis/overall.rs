@@ -100,7 +100,7 @@ fn robustness(case: &ReportInput, parts: &[VerdictTerm], verdict: &Verdict) -> O
     }
     let (centres, noise) = centres(case, parts)?;
     let weights = weights(case, parts, &centres);
-    let known = pickfs_stats::Known { log_times: &centres, noise: &noise };
+    let known = pickfs_stats::PartTimes { log_times: &centres, noise: &noise };
     let shares = pickfs_stats::sensitivity(&known, &weights, DRAWS, plan.seed, plan.verdict.has_counts());
     let shares: Vec<(usize, f64)> = ranked.iter().copied().zip(shares).filter(|(_, share)| *share > 0.0).collect();
     let stands: f64 = shares

@@ -11,7 +11,7 @@ use super::plain::plain;
 use super::points::{self, Series};
 use super::series::{ObservedWork, Rounds, at_round};
 use pickfs_core::journal::FlagKind;
-use pickfs_core::metric::{self, Shown};
+use pickfs_core::metric::{self, ReportTable};
 use pickfs_stats::{Estimate, Finding, STATISTICS};
 use pickfs_system::units::Unit;
 
@@ -200,7 +200,7 @@ impl Pairing<'_> {
 
     /// What others did to the machine is in its times and rates, and not in what lies on the disk.
     fn finding(&self, estimate: &Estimate) -> Finding {
-        let lies = |found: &metric::Metric| matches!(found.shown, Shown::Space | Shown::Layout | Shown::Compression);
+        let lies = |found: &metric::Metric| matches!(found.shown, ReportTable::Space | ReportTable::Layout | ReportTable::Compression);
         let lies = metric::find(self.metric).is_some_and(lies);
         match pickfs_stats::judge(estimate, self.threshold) {
             Finding::TooFewRounds => Finding::TooFewRounds,

@@ -13,11 +13,11 @@ use pickfs_stats::median;
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherSpeed {
     pub processors: OtherProcessors,
-    pub pick: Held,
+    pub pick: PickCheck,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Held {
+pub enum PickCheck {
     /// No target is faster than the pick by more than matters.
     Yes,
     /// This target is, by this share.
@@ -41,7 +41,7 @@ pub(crate) fn other_speeds(analysis: &Analysis) -> Option<Vec<OtherSpeed>> {
 
 /// How much a target gains on the pick by the other processor is seen in one round, against the same round on the plan's; it
 /// is added to what all rounds say of the two.
-fn held(analysis: &Analysis, pick: usize, processors: OtherProcessors) -> Held {
+fn held(analysis: &Analysis, pick: usize, processors: OtherProcessors) -> PickCheck {
     let there = observe_at(analysis.folded, analysis.plan, processors);
     let there = score(analysis.plan, &there, "time_ns", Combine::Sum);
     let here = &analysis.verdict.values;
@@ -52,11 +52,11 @@ fn held(analysis: &Analysis, pick: usize, processors: OtherProcessors) -> Held {
         let usual = median(&all.iter().map(|(_, log)| *log).collect::<Vec<_>>());
         Some((target, (usual? + gain?).exp_m1()))
     };
-    let Some(found) = others.map(ahead).collect::<Option<Vec<(usize, f64)>>>() else { return Held::Unknown };
+    let Some(found) = others.map(ahead).collect::<Option<Vec<(usize, f64)>>>() else { return PickCheck::Unknown };
     let first = found.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     match first.filter(|(_, by)| *by > analysis.plan.stop.threshold) {
-        Some((target, by)) => Held::No { faster: plain(analysis.observed.targets[target]), by },
-        None => Held::Yes,
+        Some((target, by)) => PickCheck::No { faster: plain(analysis.observed.targets[target]), by },
+        None => PickCheck::Yes,
     }
 }
 
@@ -120,24 +120,24 @@ mod tests {
 
     #[test]
     fn a_pick_that_holds_is_told_from_one_that_changes() {
-        let of = |processors: OtherProcessors, pick: Held| OtherSpeed { processors, pick };
+        let of = |processors: OtherProcessors, pick: PickCheck| OtherSpeed { processors, pick };
         // a is picked; half as fast, it loses.
         let changes = found([100.0, 120.0], &[(HALF, &[200.0, 180.0]), (TWICE, &[60.0, 70.0])]).expect("a check");
-        let Held::No { faster, by } = &changes[0].pick else { panic!("{changes:?}") };
+        let PickCheck::No { faster, by } = &changes[0].pick else { panic!("{changes:?}") };
         assert_eq!((faster.as_str(), changes[0].processors), ("b", HALF));
         assert!((by - (200.0 / 180.0 - 1.0)).abs() < 1e-9, "{by}");
-        assert_eq!(changes[1], of(TWICE, Held::Yes));
+        assert_eq!(changes[1], of(TWICE, PickCheck::Yes));
         // By less than matters.
         let same = found([100.0, 120.0], &[(HALF, &[200.0, 198.0]), (TWICE, &[60.0, 70.0])]).expect("a check");
-        assert_eq!(same, [of(HALF, Held::Yes), of(TWICE, Held::Yes)]);
+        assert_eq!(same, [of(HALF, PickCheck::Yes), of(TWICE, PickCheck::Yes)]);
         let cut = found([100.0, 120.0], &[(HALF, &[200.0, 180.0]), (TWICE, &[60.0])]).expect("a check");
-        assert_eq!(cut[1], of(TWICE, Held::Unknown));
+        assert_eq!(cut[1], of(TWICE, PickCheck::Unknown));
         assert_eq!(found([100.0, 120.0], &[]), None);
         // On one processor, where its workers take their turns, a loses.
         let alone = found([100.0, 120.0], &[(at(1.0, Some(1)), &[250.0, 200.0]), (at(1.0, Some(16)), &[90.0, 110.0])]);
         let alone = alone.expect("a check");
-        assert!(matches!(&alone[0].pick, Held::No { faster, .. } if faster == "b"), "{alone:?}");
-        assert_eq!(alone[1], of(at(1.0, Some(16)), Held::Yes));
+        assert!(matches!(&alone[0].pick, PickCheck::No { faster, .. } if faster == "b"), "{alone:?}");
+        assert_eq!(alone[1], of(at(1.0, Some(16)), PickCheck::Yes));
     }
 
     /// Cells of the check are in no other result.

@@ -5,11 +5,11 @@ use super::model::*;
 use super::panel::{PanelSpec, WorkContext, nonzero, panel};
 use super::plain::plain;
 use super::series::{ObservedWork, Rounds, at_round};
-use pickfs_core::metric::{self, Combine, METRICS, Metric, Shown};
+use pickfs_core::metric::{self, Combine, METRICS, Metric, ReportTable};
 use pickfs_stats::{Estimate, Finding};
 
 /// The tables of metrics over all phases, in the order of print.
-const TABLES: [Shown; 5] = [Shown::Space, Shown::Layout, Shown::Cpu, Shown::Device, Shown::Durability];
+const TABLES: [ReportTable; 5] = [ReportTable::Space, ReportTable::Layout, ReportTable::Cpu, ReportTable::Device, ReportTable::Durability];
 
 /// All of a work's metrics that are no judged times.
 pub(crate) fn tables(observed: &ObservedWork, context: &WorkContext) -> Vec<Table> {
@@ -24,7 +24,7 @@ pub(crate) fn tables(observed: &ObservedWork, context: &WorkContext) -> Vec<Tabl
     tables
 }
 
-fn table(shown: Shown, panels: Vec<Panel>) -> Table {
+fn table(shown: ReportTable, panels: Vec<Panel>) -> Table {
     Table { shown, phase: String::new(), operation: String::new(), panels }
 }
 
@@ -52,7 +52,7 @@ fn throughput(observed: &ObservedWork, context: &WorkContext) -> Table {
             PanelSpec { name: plain(&name), phase: plain(phase), metric: format!("{amount}_per_second"), wanted: None };
         panels.extend(nonzero(panel(quantity, &rates, context)));
     }
-    table(Shown::Throughput, panels)
+    table(ReportTable::Throughput, panels)
 }
 
 fn rate(amounts: &Rounds, times: &Rounds) -> Rounds {
@@ -69,7 +69,7 @@ fn everything_else(observed: &ObservedWork, context: &WorkContext) -> Vec<Table>
         if observed.judged.headlines.iter().any(|one| (one.phase.as_str(), one.metric.as_str()) == (phase, metric)) {
             continue;
         }
-        if matches!(shown, Some(Shown::Times | Shown::Compression)) || latencies.show(phase, metric) {
+        if matches!(shown, Some(ReportTable::Times | ReportTable::Compression)) || latencies.show(phase, metric) {
             continue;
         }
         let quantity = PanelSpec {
@@ -79,11 +79,11 @@ fn everything_else(observed: &ObservedWork, context: &WorkContext) -> Vec<Table>
             wanted: None,
         };
         let panel = nonzero(panel(quantity, &observed.in_phase(phase, metric), context));
-        let is_own = matches!(shown, None | Some(Shown::Workload | Shown::Latency));
+        let is_own = matches!(shown, None | Some(ReportTable::Workload | ReportTable::Latency));
         let detail = !is_own || latencies.tell(phase, metric);
         if detail { details.extend(panel) } else { own.extend(panel) }
     }
-    let others = [table(Shown::Workload, own), table(Shown::Details, details)];
+    let others = [table(ReportTable::Workload, own), table(ReportTable::Details, details)];
     latencies.tables(observed, context).into_iter().chain(others).collect()
 }
 

@@ -55,12 +55,12 @@ pub struct Evidence<'a> {
     names: BTreeSet<String>,
     /// Copies of the reference among them.
     copies: BTreeSet<String>,
-    beside: Beside,
+    beside: CrossChecks,
 }
 
 /// What a journal is held against.
 #[derive(Default)]
-pub struct Beside {
+pub struct CrossChecks {
     /// As `report --format json` has it.
     pub report: Value,
     /// The same from the second program; `None` where it could not be run.
@@ -79,7 +79,7 @@ pub struct Page {
 }
 
 impl<'a> Evidence<'a> {
-    pub fn new(journal: &'a [u8], folded: &'a Folded, beside: Beside) -> Result<Evidence<'a>> {
+    pub fn new(journal: &'a [u8], folded: &'a Folded, beside: CrossChecks) -> Result<Evidence<'a>> {
         let run = folded.begun()?;
         let lines = journal.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let records: Vec<_> = (1..).zip(lines).map(|(at, line)| (at, serde_json::from_slice(line).ok())).collect();

@@ -1,6 +1,6 @@
 //! This machine: a child process of this very program.
 
-use super::{Contact, Executor, Machine, Reached, agent_here};
+use super::{Contact, Executor, Machine, ContactOutcome, agent_here};
 use anyhow::Result;
 use pickfs_core::plan::Plan;
 use pickfs_core::protocol::Request;
@@ -24,7 +24,7 @@ impl Executor for Local {
 struct ThisMachine;
 
 impl Machine for ThisMachine {
-    fn reach(&mut self, request: Request) -> Result<Reached> {
-        Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))))
+    fn reach(&mut self, request: Request) -> Result<ContactOutcome> {
+        Ok(ContactOutcome::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))))
     }
 }

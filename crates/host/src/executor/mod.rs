@@ -85,7 +85,7 @@ pub trait Machine {
     }
 
     /// Reaches an agent that does the request. An error fails the cell.
-    fn reach(&mut self, request: Request) -> Result<Reached>;
+    fn reach(&mut self, request: Request) -> Result<ContactOutcome>;
 
     /// Takes what preparing has put together for machines elsewhere; what is found out goes into the journal. `say` shows
     /// a line to the user.
@@ -119,7 +119,7 @@ pub trait Machine {
 }
 
 /// What came of reaching an agent.
-pub enum Reached {
+pub enum ContactOutcome {
     Agent(Box<Contact>),
     /// This machine cannot be had, for these reasons: the cell is skipped.
     Nowhere(Vec<String>),

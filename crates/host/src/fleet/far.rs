@@ -1,7 +1,7 @@
 //! The side of the machine that measures. Each run has a folder beside the folder of the program: the plan, the journal, what
 //! the run says, and at its end the exit code.
 
-use super::message::{Order, Said};
+use super::message::{Order, FollowMessage};
 use super::{HELLO, checked_name, hash};
 use anyhow::{Context, Result, bail};
 use pickfs_system::process::own_program;
@@ -72,8 +72,8 @@ pub fn start(name: &str) -> Result<()> {
     std::io::stdin().read_to_string(&mut text).context("cannot read the order")?;
     let order: Order = serde_json::from_str(&text).context("cannot read the order")?;
     let said = match begin(&Place::of(name)?, name, &order) {
-        Ok(()) => Said::There,
-        Err(error) => Said::Refused(format!("{error:#}")),
+        Ok(()) => FollowMessage::There,
+        Err(error) => FollowMessage::Refused(format!("{error:#}")),
     };
     say(&said)
 }
@@ -177,19 +177,19 @@ pub fn follow(name: &str, journal: u64, messages: u64) -> Result<()> {
         while let Some(text) = lines_from(&place.journal(), journal)? {
             journal += text.len() as u64;
             news = true;
-            say(&Said::Journal(text))?;
+            say(&FollowMessage::Journal(text))?;
         }
         while let Some(text) = lines_from(&place.file("messages"), messages)? {
             messages += text.len() as u64;
             news = true;
-            say(&Said::Messages(text))?;
+            say(&FollowMessage::Messages(text))?;
         }
         if is_over {
             return ended(&place);
         }
         quiet = if news { 0 } else { quiet + 1 };
         if quiet % QUIET == QUIET - 1 {
-            say(&Said::Alive)?;
+            say(&FollowMessage::Alive)?;
         }
         std::thread::sleep(LOOK);
     }
@@ -199,7 +199,7 @@ fn ended(place: &Place) -> Result<()> {
     let mut text = fs::read(place.journal()).unwrap_or_default();
     // A torn line is none.
     text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
-    say(&Said::Ended { code: place.code(), bytes: text.len() as u64, sha256: hash(&text) })
+    say(&FollowMessage::Ended { code: place.code(), bytes: text.len() as u64, sha256: hash(&text) })
 }
 
 /// Whole lines from there on, at most [`MOST`] bytes if a line is not longer; nothing where there are none. What is not UTF-8
@@ -225,7 +225,7 @@ fn lines_from(path: &Path, offset: u64) -> Result<Option<String>> {
     }
 }
 
-fn say(said: &Said) -> Result<()> {
+fn say(said: &FollowMessage) -> Result<()> {
     let mut line = serde_json::to_vec(said)?;
     line.push(b'\n');
     let mut out = std::io::stdout().lock();

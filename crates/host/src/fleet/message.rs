@@ -30,7 +30,7 @@ pub enum Answer {
 /// Messages of a run under way, on the standard output of `start` and `follow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum FollowMessage {
     /// The run is under way, or has ended: it can be followed.
     There,
     Refused(String),

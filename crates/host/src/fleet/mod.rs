@@ -25,10 +25,10 @@ mod ssh;
 
 pub use far::{follow, hello, keep, start, stop};
 pub use message::Answer;
-pub use near::{Far, Finished, LEAVES, run};
+pub use near::{FarRun, Finished, LEAVES, run};
 pub use on_node::{BROUGHT, Brought, JOURNAL, NODE, PLAN, job, place_of_cell};
 pub use push::{FarStore, answer};
-pub use slurm::{Begin, Errand, MOST_ELEMENTS, Slurm, State, VERB, What, bring_program, remove_program};
+pub use slurm::{Begin, Errand, MOST_ELEMENTS, Slurm, State, VERB, JobKind, bring_program, remove_program};
 pub use ssh::Ssh;
 
 use anyhow::{Result, bail, ensure};

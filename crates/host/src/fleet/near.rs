@@ -1,6 +1,6 @@
 //! The side of the user: has a run begun on a machine, and fetches what it writes, whatever happens to the link.
 
-use super::message::{Order, Said};
+use super::message::{Order, FollowMessage};
 use super::ssh::{Ssh, Start, end};
 use super::{hash, hex};
 use anyhow::{Context, Result, bail, ensure};
@@ -33,7 +33,7 @@ const AHEAD: usize = 2;
 const MOST_MESSAGES: u64 = 20_000;
 
 /// A run that is to be on another machine.
-pub struct Far<'a> {
+pub struct FarRun<'a> {
     pub host: &'a str,
     /// Text of the plan file; nothing where the words stand for a plan, or the run of the journal is taken up.
     pub plan: Option<&'a str>,
@@ -57,7 +57,7 @@ pub enum Finished {
 }
 
 /// Begins the run or takes it up, and fetches it. `tell` shows lines to the user.
-pub fn run(far: &Far, ssh: &Ssh, tell: &dyn Fn(&str)) -> Result<Finished> {
+pub fn run(far: &FarRun, ssh: &Ssh, tell: &dyn Fn(&str)) -> Result<Finished> {
     let mut copy = Copy::open(far.journal, !far.resumes)?;
     let name = name_of(far.journal)?;
     ssh.install(far.host)?;
@@ -104,8 +104,8 @@ fn begin(host: &str, name: &str, order: &Order, ssh: &Ssh) -> Result<()> {
     let said = ask().or_else(|_| ask());
     let said = said.with_context(|| format!("cannot begin the run on {host}"))?;
     match serde_json::from_str(said.trim()) {
-        Ok(Said::There) => Ok(()),
-        Ok(Said::Refused(why)) => bail!("{host} does not begin the run: {}", visible_line(&why)),
+        Ok(FollowMessage::There) => Ok(()),
+        Ok(FollowMessage::Refused(why)) => bail!("{host} does not begin the run: {}", visible_line(&why)),
         _ => bail!("{host} gives no answer that is understood: {}", visible_line(said.trim())),
     }
 }
@@ -246,24 +246,24 @@ impl Watch<'_> {
         }
     }
 
-    fn take(&mut self, said: Said, copy: &mut Copy) -> Result<Option<Finished>> {
+    fn take(&mut self, said: FollowMessage, copy: &mut Copy) -> Result<Option<Finished>> {
         match said {
-            Said::Journal(text) => copy.append(&text)?,
-            Said::Messages(text) => {
+            FollowMessage::Journal(text) => copy.append(&text)?,
+            FollowMessage::Messages(text) => {
                 self.messages += text.len() as u64;
                 text.lines().filter(|line| !line.trim().is_empty()).for_each(|line| self.show(line));
             }
-            Said::Ended { code, bytes, sha256 } if copy.is(bytes, &sha256) => {
+            FollowMessage::Ended { code, bytes, sha256 } if copy.is(bytes, &sha256) => {
                 return Ok(Some(code.map_or(Finished::Died, Finished::Ended)));
             }
-            Said::Ended { .. } => {
+            FollowMessage::Ended { .. } => {
                 let shown = copy.path.display();
                 bail!(
                     "{shown} is not the journal on {}: move it away, then --resume {shown} fetches that one",
                     self.host
                 )
             }
-            Said::There | Said::Refused(_) | Said::Alive => {}
+            FollowMessage::There | FollowMessage::Refused(_) | FollowMessage::Alive => {}
         }
         Ok(None)
     }
@@ -328,7 +328,7 @@ fn last_words_of(child: &mut Child, mut errors: Start) -> (String, bool) {
 }
 
 /// A message, or why there are no more.
-type Heard = Result<Said, String>;
+type Heard = Result<FollowMessage, String>;
 
 /// By a thread, as reading waits.
 fn heard(out: impl Read + Send + 'static) -> Receiver<Heard> {
@@ -389,7 +389,7 @@ mod tests {
         }
         let lines = std::sync::Arc::default();
         let heard = heard(Endless(std::sync::Arc::clone(&lines)));
-        (0..10).for_each(|_| assert_eq!(heard.recv().unwrap(), Ok(Said::Alive)));
+        (0..10).for_each(|_| assert_eq!(heard.recv().unwrap(), Ok(FollowMessage::Alive)));
         std::thread::sleep(LOOK);
         let read = lines.load(std::sync::atomic::Ordering::Relaxed);
         assert!(read <= 10 + AHEAD + 2, "{read} lines were read");

@@ -1,7 +1,7 @@
 //! The side of a Slurm job: a cell, or a whole run, whose journal lies on this machine until it has ended.
 
 use super::hash;
-use super::slurm::{Begin, Errand, What, read_errand};
+use super::slurm::{Begin, Errand, JobKind, read_errand};
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::process::{count_signals, own_program, stop_requests};
 use pickfs_system::sys::process::{Signal, kill};
@@ -50,12 +50,12 @@ pub fn job(script: &Path) -> Result<u8> {
     let errand = read_errand(script)?;
     count_signals(&[libc::SIGTERM, libc::SIGINT], |_| ())?;
     match &errand.what {
-        What::Cells(cells) => {
+        JobKind::Cells(cells) => {
             let index = variable("SLURM_ARRAY_TASK_ID")?;
             let cell = index.parse::<usize>().ok().and_then(|index| cells.get(index));
             one_cell(&errand, cell.with_context(|| format!("the array has no element {index}"))?)
         }
-        What::Run { begin, words } => whole_run(&errand, begin, words),
+        JobKind::Run { begin, words } => whole_run(&errand, begin, words),
     }
 }
 

@@ -33,12 +33,12 @@ pub struct Errand {
     pub folder: PathBuf,
     /// A folder on the job's machine alone: journals of runs under way lie below it.
     pub local: PathBuf,
-    pub what: What,
+    pub what: JobKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum JobKind {
     /// One cell for each element of the array, by its index.
     Cells(Vec<String>),
     /// A whole run, with these words for `pickfs run`; it is taken up where the machine, or the folder, has its journal.
@@ -105,8 +105,8 @@ impl Slurm {
         words.extend([format!("--output={output}"), "--open-mode=append".into(), "--chdir=/".into()]);
         words.push(format!("--signal=B:TERM@{NOTICE}"));
         match &errand.what {
-            What::Cells(cells) => words.push(format!("--array=0-{}", cells.len().saturating_sub(1))),
-            What::Run { .. } => words.push("--exclusive".into()),
+            JobKind::Cells(cells) => words.push(format!("--array=0-{}", cells.len().saturating_sub(1))),
+            JobKind::Run { .. } => words.push("--exclusive".into()),
         }
         words.extend((!self.partition.is_empty()).then(|| format!("--partition={}", self.partition)));
         words.extend(self.options.iter().cloned());
@@ -194,13 +194,13 @@ pub(crate) fn read_errand(script: &Path) -> Result<Errand> {
 mod tests {
     use super::*;
 
-    fn errand(folder: &str, what: What) -> Errand {
+    fn errand(folder: &str, what: JobKind) -> Errand {
         Errand { folder: folder.into(), local: "/var/tmp/pickfs-0".into(), what }
     }
 
     #[test]
     fn a_batch_script_is_read_by_the_job_as_it_was_meant() {
-        let what = What::Run { begin: Begin::new(&["a\n#b".into()]), words: vec!["--erase=x y".into()] };
+        let what = JobKind::Run { begin: Begin::new(&["a\n#b".into()]), words: vec!["--erase=x y".into()] };
         let errand = errand("/shared/run.slurm", what);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn folders_that_no_first_line_can_name_are_refused() {
         for folder in ["/shared b", "/a\tb", &format!("/{}", "x".repeat(250))] {
-            let refused = script(&errand(folder, What::Cells(Vec::new()))).expect_err(folder).to_string();
+            let refused = script(&errand(folder, JobKind::Cells(Vec::new()))).expect_err(folder).to_string();
             assert!(refused.contains("name another --journal"), "{refused}");
         }
     }
@@ -233,9 +233,9 @@ mod tests {
     fn real_runs_get_a_machine_for_themselves_and_cells_an_array() {
         let slurm = Slurm { partition: "disks".into(), options: vec!["--constraint=nvme".into()] };
         let run =
-            slurm.sbatch(&errand("/f", What::Run { begin: Begin::default(), words: Vec::new() }), Some("n2")).join(" ");
+            slurm.sbatch(&errand("/f", JobKind::Run { begin: Begin::default(), words: Vec::new() }), Some("n2")).join(" ");
         assert!(run.contains(" --exclusive --partition=disks --constraint=nvme --nodelist=n2"), "{run}");
-        let cells = slurm.sbatch(&errand("/f", What::Cells(vec!["a".into(), "b".into()])), None).join(" ");
+        let cells = slurm.sbatch(&errand("/f", JobKind::Cells(vec!["a".into(), "b".into()])), None).join(" ");
         assert!(cells.contains(" --array=0-1 ") && !cells.contains("--exclusive"), "{cells}");
     }
 }

@@ -32,13 +32,13 @@ struct Job {
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, Value>,
     #[serde(default)]
-    read: Moved,
+    read: DirectionFigures,
     #[serde(default)]
-    write: Moved,
+    write: DirectionFigures,
     #[serde(default)]
-    trim: Moved,
+    trim: DirectionFigures,
     #[serde(default)]
-    sync: Synced,
+    sync: SyncFigures,
     /// Milliseconds.
     #[serde(default)]
     job_runtime: f64,
@@ -52,7 +52,7 @@ struct Job {
 /// Figures of one direction.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Moved {
+struct DirectionFigures {
     io_bytes: f64,
     bw_bytes: f64,
     iops: f64,
@@ -65,7 +65,7 @@ struct Moved {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Synced {
+struct SyncFigures {
     lat_ns: Latency,
 }
 

@@ -131,7 +131,7 @@ pub struct File<'a> {
 
 /// How to read them all.
 #[derive(Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct ImportOptions<'a> {
     /// The format's name; `None`: each file's format is detected from its content.
     pub from: Option<&'a str>,
     /// The n-th file of a label is its n-th round, if its folder does not say: the user declares that
@@ -144,7 +144,7 @@ pub(crate) fn find(name: &str) -> Option<&'static dyn Importer> {
 }
 
 /// All files as one journal.
-pub fn records(files: &[File], wanted: Wanted) -> Result<Vec<Record>> {
+pub fn records(files: &[File], wanted: ImportOptions) -> Result<Vec<Record>> {
     let mut all = Journal::default();
     for (place, file) in files.iter().enumerate() {
         let importer = importer_of(file, wanted)?;
@@ -171,7 +171,7 @@ pub fn importer_by_looks(text: &str) -> Option<&'static dyn Importer> {
     ALL.iter().copied().find(|importer| importer.recognises(text))
 }
 
-fn importer_of(file: &File, wanted: Wanted) -> Result<&'static dyn Importer> {
+fn importer_of(file: &File, wanted: ImportOptions) -> Result<&'static dyn Importer> {
     let known = || ALL.iter().map(|importer| importer.name()).collect::<Vec<_>>().join(", ");
     if let Some(name) = wanted.from {
         return find(name).with_context(|| format!("no format `{name}`; there are: {}", known()));

@@ -41,7 +41,7 @@ impl Importer for Phoronix {
 type Fields = BTreeMap<String, String>;
 
 #[derive(Default)]
-struct Found {
+struct ResultElement {
     fields: Fields,
     entries: Vec<Fields>,
 }
@@ -49,17 +49,17 @@ struct Found {
 /// No file of theirs is deeper.
 const DEEPEST: usize = 64;
 
-fn results(text: &str) -> Result<Vec<Found>> {
+fn results(text: &str) -> Result<Vec<ResultElement>> {
     let mut reader = Reader::from_str(text);
     let mut path: Vec<String> = Vec::new();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<ResultElement> = Vec::new();
     loop {
         match reader.read_event().context("this is no well-formed XML")? {
             Event::Start(start) => {
                 path.push(String::from_utf8_lossy(start.local_name().as_ref()).into_owned());
                 ensure!(path.len() <= DEEPEST, "elements lie more than {DEEPEST} deep");
                 match path.last().map(String::as_str) {
-                    Some("Result") => found.push(Found::default()),
+                    Some("Result") => found.push(ResultElement::default()),
                     Some("Entry") => {
                         found.iter_mut().next_back().into_iter().for_each(|one| one.entries.push(Fields::new()))
                     }
@@ -80,7 +80,7 @@ fn results(text: &str) -> Result<Vec<Found>> {
     }
 }
 
-fn add(path: &[String], found: &mut [Found], text: &str) {
+fn add(path: &[String], found: &mut [ResultElement], text: &str) {
     let (Some(name), Some(result)) = (path.last(), found.last_mut()) else { return };
     if !path.iter().any(|element| element == "Result") {
         return;
@@ -96,7 +96,7 @@ struct Marked {
     pickfs: Mark,
 }
 
-impl Found {
+impl ResultElement {
     fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", |text| text.trim())
     }

@@ -104,7 +104,7 @@ fn what_bonnie_calls_plusses_is_missing_and_never_nought() {
 #[test]
 fn phases_without_a_unit_in_common_are_not_added() {
     let judged = |label: &str, text: &str| {
-        let all = records(&[File { label, name: label, text, round: None }], Wanted::default()).unwrap();
+        let all = records(&[File { label, name: label, text, round: None }], ImportOptions::default()).unwrap();
         let Some(Record::Run(run)) = all.first() else { panic!("no run") };
         run.plan.works[0].judged.clone()
     };
@@ -237,7 +237,7 @@ fn runs_of_hyperfine_are_repeats_of_one_round() {
     assert_eq!((times.len(), times[0], times[1]), (16, 10_939_419.0, 50_789_610.0));
     assert!(found.measures.iter().all(|one| one.round.is_none()));
     let file = File { label: "x", name: "x.json", text: HYPERFINE, round: None };
-    let records = records(&[file], Wanted::default()).unwrap();
+    let records = records(&[file], ImportOptions::default()).unwrap();
     let rounds: Vec<u32> = records
         .iter()
         .filter_map(|one| if let Record::Begin(begin) = one { Some(begin.round) } else { None })
@@ -265,7 +265,7 @@ fn figures_of_a_foreign_run_have_the_unit_that_ends_their_name() {
 fn files_of_a_label_are_rounds_only_if_somebody_says_so() {
     let files = || ["a", "b", "a", "b"].map(|label| File { label, name: "f", text: BONNIE_LONG, round: None });
     let rounds = |rounds: bool| -> Vec<u32> {
-        let records = records(&files(), Wanted { from: None, rounds }).unwrap();
+        let records = records(&files(), ImportOptions { from: None, rounds }).unwrap();
         records.iter().filter_map(|one| if let Record::Begin(begin) = one { Some(begin.round) } else { None }).collect()
     };
     assert_eq!((rounds(false), rounds(true)), (vec![1, 1], vec![1, 1, 2, 2]));

@@ -44,7 +44,7 @@ use pickfs_system::process::Interrupted;
 use pickfs_system::visible::visible_lines;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use supervise::{Ended, Supervisor};
+use supervise::{JobEnd, Supervisor};
 
 /// The executors that a plan may name.
 pub(crate) type Executors<'e> = &'e [&'static dyn Executor];
@@ -266,10 +266,10 @@ fn measure(
 ) -> Result<Finish> {
     progress.say("preparing");
     match supervisor.prepare(&run.plan, progress)? {
-        Ended::Well => {}
-        Ended::Stopped => return Ok(Finish::Stopped),
-        Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
-        Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
+        JobEnd::Well => {}
+        JobEnd::Stopped => return Ok(Finish::Stopped),
+        JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
+        JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
     let limits = Limits::new(more);
     if !trial::all(supervisor, progress)? {
@@ -334,10 +334,10 @@ fn one_cell(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progres
     let ended = supervisor.cell(cell, progress)?;
     match (ended, supervisor.outcome_of(&cell.id)) {
         (_, Some(outcome)) => Ok(Some(outcome)),
-        (Ended::Stopped, None) => Ok(None),
-        (Ended::Skipped(reasons), None) => supervisor.end_cell(cell, Outcome::Skipped(reasons)).map(Some),
-        (Ended::Dead(why), None) => supervisor.end_cell(cell, Outcome::Failed(why)).map(Some),
-        (Ended::Well, None) => {
+        (JobEnd::Stopped, None) => Ok(None),
+        (JobEnd::Skipped(reasons), None) => supervisor.end_cell(cell, Outcome::Skipped(reasons)).map(Some),
+        (JobEnd::Dead(why), None) => supervisor.end_cell(cell, Outcome::Failed(why)).map(Some),
+        (JobEnd::Well, None) => {
             let why = "the agent ended without a word of how the cell did".into();
             supervisor.end_cell(cell, Outcome::Failed(why)).map(Some)
         }

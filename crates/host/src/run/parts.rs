@@ -3,7 +3,7 @@
 
 use super::live::LiveJournal;
 use super::rounds::{self, Doer};
-use super::supervise::{Ended, Supervisor, stop_requested};
+use super::supervise::{JobEnd, Supervisor, stop_requested};
 use super::{
     Executors, Finish, Limits, Progress, Session, StopChange, Trust, find_executor, new_run, one_cell, reopen, trust,
 };
@@ -209,10 +209,10 @@ fn prepared_and_done(
         bail!(Interrupted);
     }
     match supervisor.prepare(plan, progress)? {
-        Ended::Well => {}
-        Ended::Stopped => bail!(Interrupted),
-        Ended::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
-        Ended::Dead(why) => bail!("cannot prepare the run: {why}"),
+        JobEnd::Well => {}
+        JobEnd::Stopped => bail!(Interrupted),
+        JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
+        JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
     supervisor.expect(cells);
     cells.iter().map(|cell| one_cell(cell, supervisor, progress)?.context(Interrupted)).collect()

@@ -4,7 +4,7 @@ use super::guard::Guard;
 use super::live::LiveJournal;
 use super::progress::{Progress, Silent, tell};
 use crate::analysis::plain::plain;
-use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, Reached};
+use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, ContactOutcome};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan};
@@ -45,7 +45,7 @@ fn hangups_ignored() -> bool {
 
 /// How a job ended.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Ended {
+pub(crate) enum JobEnd {
     Well,
     /// On request; everything it had built is undone.
     Stopped,
@@ -110,39 +110,39 @@ impl Supervisor {
     }
 
     /// Makes ready what all cells of the run need, here and on their machines.
-    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<Ended> {
+    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<JobEnd> {
         if stop_requested() {
-            return Ok(Ended::Stopped);
+            return Ok(JobEnd::Stopped);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
         let (ended, messages) = self.attend(job, None, true, progress)?;
         match (ended, messages.bundle) {
-            (Ended::Well, Some(bundle)) => self.furnish(bundle),
+            (JobEnd::Well, Some(bundle)) => self.furnish(bundle),
             (ended, _) => Ok(ended),
         }
     }
 
-    fn furnish(&mut self, bundle: Bundle) -> Result<Ended> {
+    fn furnish(&mut self, bundle: Bundle) -> Result<JobEnd> {
         match self.machine.furnish(bundle, &mut |text| tell(text)) {
-            Ok(provenance) if provenance == Provenance::default() => Ok(Ended::Well),
-            Ok(provenance) => self.take(Record::Provenance(provenance)).map(|()| Ended::Well),
-            Err(error) if error.is::<Interrupted>() => Ok(Ended::Stopped),
-            Err(error) => Ok(Ended::Dead(format!("{error:#}"))),
+            Ok(provenance) if provenance == Provenance::default() => Ok(JobEnd::Well),
+            Ok(provenance) => self.take(Record::Provenance(provenance)).map(|()| JobEnd::Well),
+            Err(error) if error.is::<Interrupted>() => Ok(JobEnd::Stopped),
+            Err(error) => Ok(JobEnd::Dead(format!("{error:#}"))),
         }
     }
 
     /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
-    pub(crate) fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<Ended> {
+    pub(crate) fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<JobEnd> {
         self.one(cell, Job::Cell, progress)
     }
 
-    pub(crate) fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<Ended> {
+    pub(crate) fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<JobEnd> {
         if stop_requested() {
-            return Ok(Ended::Stopped);
+            return Ok(JobEnd::Stopped);
         }
         let cell = match self.passed(cell)? {
             Ok(cell) => cell,
-            Err(why) => return Ok(Ended::Dead(why)),
+            Err(why) => return Ok(JobEnd::Dead(why)),
         };
         let (limit, job) = (Duration::from_nanos(cell.limit_ns), job(Box::new(cell.clone())));
         let (ended, _) = self.attend(job, Some(limit), true, progress)?;
@@ -156,23 +156,23 @@ impl Supervisor {
     }
 
     /// Has the target of these cells, one a work, built and taken down again. How each ended is in no journal.
-    pub(crate) fn try_out(&mut self, cells: Vec<Cell>) -> Result<(Ended, Vec<End>)> {
-        let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((Ended::Stopped, Vec::new())) };
+    pub(crate) fn try_out(&mut self, cells: Vec<Cell>) -> Result<(JobEnd, Vec<End>)> {
+        let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((JobEnd::Stopped, Vec::new())) };
         let (id, limit) = (first.id.clone(), Duration::from_nanos(first.limit_ns));
         let target = match self.passed(first)? {
             Ok(cell) => cell.target,
-            Err(why) => return Ok((Ended::Dead(why), Vec::new())),
+            Err(why) => return Ok((JobEnd::Dead(why), Vec::new())),
         };
         let cells = cells.into_iter().map(|cell| Cell { target: target.clone(), ..cell }).collect();
         let (ended, messages) = self.attend(Job::Try(cells), Some(limit), true, &mut Silent)?;
         Ok((self.undo_what_is_left(&id, ended)?, messages.ends))
     }
 
-    fn undo_what_is_left(&mut self, scope: &str, ended: Ended) -> Result<Ended> {
+    fn undo_what_is_left(&mut self, scope: &str, ended: JobEnd) -> Result<JobEnd> {
         let left = self.leftovers(scope);
         // A machine elsewhere goes with its cell: what is left there needs no undoing.
         let is_here = self.machine.cells() == CellsRun::Here;
-        if (is_here && matches!(ended, Ended::Dead(_))) || !left.is_empty() {
+        if (is_here && matches!(ended, JobEnd::Dead(_))) || !left.is_empty() {
             self.undo_steps(left, false)?;
         }
         Ok(ended)
@@ -202,16 +202,16 @@ impl Supervisor {
         let begun = Instant::now();
         let backings = self.plan().targets.into_iter().map(|target| target.backing).collect();
         let (ended, messages) = self.attend(Job::Undo { steps, backings }, None, stoppable, &mut Silent)?;
-        if ended == Ended::Well {
+        if ended == JobEnd::Well {
             messages.words.lines().for_each(tell);
         }
         let teardown_ns = begun.elapsed().as_nanos() as u64;
         self.take(Record::Ledger(Ledger { teardown_ns, ..Ledger::default() }))?;
         match ended {
-            Ended::Well => Ok(()),
-            Ended::Stopped => bail!("the undoing was stopped; run `pickfs clean`"),
-            Ended::Skipped(reasons) => bail!("{}; run `pickfs clean`", reasons.join("; ")),
-            Ended::Dead(why) => bail!("{why}; see what holds it, then run `pickfs clean`"),
+            JobEnd::Well => Ok(()),
+            JobEnd::Stopped => bail!("the undoing was stopped; run `pickfs clean`"),
+            JobEnd::Skipped(reasons) => bail!("{}; run `pickfs clean`", reasons.join("; ")),
+            JobEnd::Dead(why) => bail!("{why}; see what holds it, then run `pickfs clean`"),
         }
     }
 
@@ -226,15 +226,15 @@ impl Supervisor {
         limit: Option<Duration>,
         stoppable: bool,
         progress: &mut dyn Progress,
-    ) -> Result<(Ended, SideMessages)> {
+    ) -> Result<(JobEnd, SideMessages)> {
         let cell = if let Job::Cell(cell) | Job::WarmUp(cell) = &job { cell.id.clone() } else { String::new() };
         let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
         loop {
             let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
-                Ok(Reached::Agent(contact)) => *contact,
-                Ok(Reached::Nowhere(reasons)) => return Ok((Ended::Skipped(reasons), SideMessages::default())),
-                Err(error) if error.is::<Interrupted>() => return Ok((Ended::Stopped, SideMessages::default())),
+                Ok(ContactOutcome::Agent(contact)) => *contact,
+                Ok(ContactOutcome::Nowhere(reasons)) => return Ok((JobEnd::Skipped(reasons), SideMessages::default())),
+                Err(error) if error.is::<Interrupted>() => return Ok((JobEnd::Stopped, SideMessages::default())),
                 Err(error) => return Ok((self.gone(format!("{error:#}"), stoppable), SideMessages::default())),
             };
             let at_once = matches!(&job, Job::Undo { .. });
@@ -245,8 +245,8 @@ impl Supervisor {
             messages.words = exit.errors.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
             listened?;
             let why = match ended.unwrap_or_else(|| judge(&exit, lifetime, over)) {
-                Ended::Dead(why) => why,
-                Ended::Well => return self.note_kills(&cell, counts, &kills).map(|()| (Ended::Well, messages)),
+                JobEnd::Dead(why) => why,
+                JobEnd::Well => return self.note_kills(&cell, counts, &kills).map(|()| (JobEnd::Well, messages)),
                 ended => return Ok((ended, messages)),
             };
             match self.machine.explain(why, &exit) {
@@ -256,7 +256,7 @@ impl Supervisor {
                 Failure::Killed(why) => kills.push(why),
             }
             if kills.len() >= KILLS {
-                return Ok((Ended::Skipped(vec![killed(&kills)]), messages));
+                return Ok((JobEnd::Skipped(vec![killed(&kills)]), messages));
             }
             if let Some(why) = kills.last() {
                 tell(&format!("the machine was killed, and its cell begins again: {}", plain(why)));
@@ -275,11 +275,11 @@ impl Supervisor {
 
     /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks all processes of a job: then its end says
     /// nothing of the cell.
-    fn gone(&self, why: String, stoppable: bool) -> Ended {
+    fn gone(&self, why: String, stoppable: bool) -> JobEnd {
         if stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
-            Ended::Stopped
+            JobEnd::Stopped
         } else {
-            Ended::Dead(why)
+            JobEnd::Dead(why)
         }
     }
 }
@@ -299,7 +299,7 @@ pub(crate) fn check(plan: &Plan, executor: &dyn Executor, questions: Vec<Check>)
 }
 
 fn ask(machine: &mut dyn Machine, questions: Vec<Check>) -> Result<Vec<Checked>> {
-    let Reached::Agent(contact) = machine.reach(Request::new("", Job::Check(questions)))? else {
+    let ContactOutcome::Agent(contact) = machine.reach(Request::new("", Job::Check(questions)))? else {
         bail!("the executor has no machine to ask")
     };
     let mut session = Session::start(contact.connection, &contact.request)?;
@@ -374,7 +374,7 @@ struct Attended<'c> {
     begun: Option<ClockPair>,
     asked_to_stop: bool,
     /// Why we ended it.
-    ended: Option<Ended>,
+    ended: Option<JobEnd>,
     /// The cell's end was said.
     over: bool,
     /// The journal gets all that is said, and not its steps alone.
@@ -428,7 +428,7 @@ impl<'c> Attended<'c> {
                 Ok(Heard::Closed) => return deaf,
                 Ok(Heard::Nothing) => supervisor.machine.meanwhile(),
                 Ok(_) => {}
-                Err(error) => self.kill(Ended::Dead(format!("{error:#}"))),
+                Err(error) => self.kill(JobEnd::Dead(format!("{error:#}"))),
             }
             if self.over && self.lifetime.is_disposable() {
                 // Not asked first: nothing on it is needed any more.
@@ -445,7 +445,7 @@ impl<'c> Attended<'c> {
         }
         let stops = if self.stoppable { stop_requests() } else { 0 };
         if stops > 1 || (stops == 1 && (self.lifetime.is_disposable() || self.at_once)) {
-            return self.kill(Ended::Stopped);
+            return self.kill(JobEnd::Stopped);
         }
         if stops == 1 && !self.asked_to_stop {
             self.asked_to_stop = true;
@@ -455,7 +455,7 @@ impl<'c> Attended<'c> {
         let all = self.session.elapsed();
         let starved = || self.waited_for_processor().saturating_sub(self.starved);
         if let Some(why) = self.state.overdue(Instant::now(), self.patience, self.limit, all, starved) {
-            self.kill(Ended::Dead(why));
+            self.kill(JobEnd::Dead(why));
         }
     }
 
@@ -463,7 +463,7 @@ impl<'c> Attended<'c> {
         process::waited_for_processor(self.session.process_id() as i32)
     }
 
-    fn kill(&mut self, why: Ended) {
+    fn kill(&mut self, why: JobEnd) {
         self.ended = Some(why);
         self.session.kill();
     }
@@ -478,7 +478,7 @@ impl<'c> Attended<'c> {
             Ok(said) => said,
             Err(error) => {
                 let shown: String = line.trim().chars().filter(|letter| !letter.is_control()).take(200).collect();
-                self.kill(Ended::Dead(format!("the agent said `{shown}`: {error}")));
+                self.kill(JobEnd::Dead(format!("the agent said `{shown}`: {error}")));
                 return Ok(());
             }
         };
@@ -505,7 +505,7 @@ impl<'c> Attended<'c> {
             question => match supervisor.machine.answer(question) {
                 Ok(answer) => self.session.say(&answer),
                 Err(_) => {
-                    self.kill(Ended::Stopped);
+                    self.kill(JobEnd::Stopped);
                     Ok(())
                 }
             },
@@ -550,17 +550,17 @@ fn show(record: &Record, progress: &mut dyn Progress) {
 }
 
 /// How an agent ended that we did not end.
-fn judge(exit: &Exit, lifetime: Lifetime, over: bool) -> Ended {
+fn judge(exit: &Exit, lifetime: Lifetime, over: bool) -> JobEnd {
     let words = exit.errors.trim();
-    let dead = |why: String| Ended::Dead(format!("{why} {words}").trim_end().to_string());
+    let dead = |why: String| JobEnd::Dead(format!("{why} {words}").trim_end().to_string());
     match exit.status {
-        _ if lifetime.is_disposable() && over => Ended::Well,
-        _ if lifetime.is_disposable() => Ended::Dead("the machine ended before its cell did".into()),
-        None => Ended::Dead("the agent did not end; killed".into()),
+        _ if lifetime.is_disposable() && over => JobEnd::Well,
+        _ if lifetime.is_disposable() => JobEnd::Dead("the machine ended before its cell did".into()),
+        None => JobEnd::Dead("the agent did not end; killed".into()),
         Some(status) => match (status.code(), status.signal()) {
-            (Some(0), _) => Ended::Well,
-            (Some(code), _) if code == i32::from(INTERRUPTED) => Ended::Stopped,
-            (Some(1), _) if !words.is_empty() => Ended::Dead(words.to_string()),
+            (Some(0), _) => JobEnd::Well,
+            (Some(code), _) if code == i32::from(INTERRUPTED) => JobEnd::Stopped,
+            (Some(1), _) if !words.is_empty() => JobEnd::Dead(words.to_string()),
             (_, Some(signal)) => dead(format!("the agent was killed by signal {signal}")),
             _ => dead(format!("the agent ended with {status}")),
         },

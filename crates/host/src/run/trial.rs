@@ -5,7 +5,7 @@
 //! Not in guests, where each trial would be a boot, and not before a single round, which finds out the same.
 
 use super::progress::{Progress, Silent};
-use super::supervise::{Ended, Supervisor};
+use super::supervise::{JobEnd, Supervisor};
 use anyhow::{Result, bail};
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan, Target, cell_id, order};
@@ -87,10 +87,10 @@ fn outcomes(cells: &[Cell], supervisor: &mut Supervisor) -> Result<Option<Vec<Ou
     let (ended, ends) = supervisor.try_out(cells.to_vec())?;
     let outcomes: BTreeMap<String, Outcome> = ends.into_iter().map(|end| (end.cell, end.outcome)).collect();
     let otherwise = match ended {
-        Ended::Stopped => return Ok(None),
-        Ended::Skipped(reasons) => Outcome::Skipped(reasons),
-        Ended::Dead(why) => Outcome::Failed(why),
-        Ended::Well => Outcome::Failed("the agent ended without a word of it".into()),
+        JobEnd::Stopped => return Ok(None),
+        JobEnd::Skipped(reasons) => Outcome::Skipped(reasons),
+        JobEnd::Dead(why) => Outcome::Failed(why),
+        JobEnd::Well => Outcome::Failed("the agent ended without a word of it".into()),
     };
     Ok(Some(cells.iter().map(|cell| outcomes.get(&cell.id).unwrap_or(&otherwise).clone()).collect()))
 }
@@ -132,5 +132,5 @@ fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress
     let ended = supervisor.one(&as_warm_up(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
-    Ok(ended != Ended::Stopped)
+    Ok(ended != JobEnd::Stopped)
 }

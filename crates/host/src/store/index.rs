@@ -58,7 +58,7 @@ pub struct Entry {
 
 /// What one work of a run came to.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct IndexedWork {
     pub entry: Entry,
     /// The workload with its settings, for searching.
     pub about: String,
@@ -181,7 +181,7 @@ impl Index {
         Ok(runs_of(&self.query(RUNS)?, filter))
     }
 
-    pub(crate) fn found(&self, filter: &Filter) -> Result<Vec<Found>> {
+    pub(crate) fn found(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
         found_of(&self.query(FOUND)?, filter)
     }
 
@@ -205,7 +205,7 @@ impl Filter {
         machine && entry.hash.starts_with(&self.hash)
     }
 
-    fn fits(&self, found: &Found) -> bool {
+    fn fits(&self, found: &IndexedWork) -> bool {
         let work = contains(&found.choice.work, &self.work) || contains(&found.about, &self.work);
         work && contains(&found.choice.disk, &self.disk)
     }
@@ -231,12 +231,12 @@ pub(crate) fn runs_of(rows: &Rows, filter: &Filter) -> Vec<Entry> {
 }
 
 /// What is found, from the rows of [`FOUND`].
-pub(crate) fn found_of(rows: &Rows, filter: &Filter) -> Result<Vec<Found>> {
+pub(crate) fn found_of(rows: &Rows, filter: &Filter) -> Result<Vec<IndexedWork>> {
     let mut all = Vec::new();
     for row in &rows.rows {
         let choice = row.get(12).map(String::as_str).unwrap_or_default();
         let choice: Choice = serde_json::from_str(choice).context("the index is damaged")?;
-        let found = Found { entry: entry(row), about: row[11].clone(), choice };
+        let found = IndexedWork { entry: entry(row), about: row[11].clone(), choice };
         if filter.fits_run(&found.entry) && filter.fits(&found) {
             all.push(found);
         }

@@ -15,7 +15,7 @@ mod postgresql;
 
 pub use admit::Limits;
 pub(crate) use index::Entry;
-pub use index::{Filter, Found};
+pub use index::{Filter, IndexedWork};
 pub use postgresql::{Database, is_database};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -41,7 +41,7 @@ pub struct Store {
 
 /// What came of a journal that was pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct PushResult {
     pub hash: String,
     /// False where it was there already.
     pub is_new: bool,
@@ -88,7 +88,7 @@ impl Store {
 
     /// Takes a journal of which `declared` says the hash, where its sender says one. It is on the disk when this returns. An
     /// error that is [`admit::Refused`] is the sender's fault; nothing of it is kept.
-    pub fn take(&self, journal: &mut dyn Read, declared: Option<&str>, limits: Limits) -> Result<Taken> {
+    pub fn take(&self, journal: &mut dyn Read, declared: Option<&str>, limits: Limits) -> Result<PushResult> {
         let unwritten = || format!("cannot write to the store {}", self.folder.display());
         let folder = Folder::open(&self.folder).with_context(unwritten)?;
         let incoming = folder.make(INCOMING).with_context(unwritten)?;
@@ -103,7 +103,7 @@ impl Store {
         let is_new = keep().with_context(unwritten)?;
         // The journal is not compared with all others in the store: the next query does that.
         Index::open(&self.folder)?.add(self, &hash)?;
-        Ok(Taken { hash, is_new })
+        Ok(PushResult { hash, is_new })
     }
 
     /// Opens a journal to read. Who may write to the store names no other file by a link in it.
@@ -158,7 +158,7 @@ impl Store {
     }
 
     /// What each work of these runs came to, the newest run first.
-    pub fn found(&self, filter: &Filter) -> Result<Vec<Found>> {
+    pub fn found(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
         self.index()?.found(filter)
     }
 

@@ -68,7 +68,7 @@ impl Lab {
     }
 }
 
-fn push(store: &Store, text: &[u8]) -> Taken {
+fn push(store: &Store, text: &[u8]) -> PushResult {
     store.take(&mut &text[..], None, Limits::default()).unwrap()
 }
 

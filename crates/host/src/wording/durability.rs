@@ -1,7 +1,7 @@
 //! What is said of power cuts.
 
 use super::text::{capital, counted, listed};
-use crate::analysis::{Durability, Loss, Lost, Model, WorkReport};
+use crate::analysis::{Durability, Loss, LossKind, Model, WorkReport};
 use pickfs_system::units::show_duration;
 
 /// Which targets broke a promise, and where; empty where none did. It stands before every answer.
@@ -75,10 +75,10 @@ pub(crate) fn sentence(found: &Durability, model: &Model) -> String {
 
 /// "5.10 s of contents (median 2.60 s)".
 fn losses(found: &Durability) -> String {
-    let of = |of: Lost| match of {
-        Lost::Names => "folders, links and removals",
-        Lost::Contents => "contents",
-        Lost::Transactions => "transactions",
+    let of = |of: LossKind| match of {
+        LossKind::Names => "folders, links and removals",
+        LossKind::Contents => "contents",
+        LossKind::Transactions => "transactions",
     };
     let shown = |loss: &Loss| format!("{} of {} (median {})", time(loss.worst), of(loss.of), time(loss.median));
     found.losses.iter().map(shown).collect::<Vec<_>>().join(" and ")
@@ -89,7 +89,7 @@ fn time(ns: f64) -> String {
 }
 
 fn has_transactions(found: &Durability) -> bool {
-    found.losses.iter().any(|loss| loss.of == Lost::Transactions)
+    found.losses.iter().any(|loss| loss.of == LossKind::Transactions)
 }
 
 /// The same on a line or two.
@@ -184,8 +184,8 @@ mod tests {
         Durability {
             target: 0,
             losses: vec![
-                Loss { of: Lost::Names, median: 2.6e9, worst: 5.1e9 },
-                Loss { of: Lost::Contents, median: 17e9, worst: 34e9 },
+                Loss { of: LossKind::Names, median: 2.6e9, worst: 5.1e9 },
+                Loss { of: LossKind::Contents, median: 17e9, worst: 34e9 },
             ],
             lost_transactions: 0,
             cuts: 400,
@@ -205,7 +205,7 @@ mod tests {
     /// A model of works, each with the number of power cuts that broke a promise, by target.
     fn cut(works: &[(&str, &[u64])]) -> Model {
         let broken = |(target, broken): (usize, &u64)| {
-            let losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst: 5.11e7 }];
+            let losses = vec![Loss { of: LossKind::Transactions, median: 0.0, worst: 5.11e7 }];
             Durability { target, losses, broken: *broken, lost_transactions: *broken, cuts: 30, ..found() }
         };
         let work = |(name, all): &(&str, &[u64])| {
@@ -268,7 +268,7 @@ mod tests {
     fn transactions_have_words_of_their_own() {
         let transactions = |worst: f64, lost: u64, broken: u64| {
             said(|found| {
-                found.losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst }];
+                found.losses = vec![Loss { of: LossKind::Transactions, median: 0.0, worst }];
                 (found.lost_transactions, found.broken) = (lost, broken);
             })
         };
@@ -278,7 +278,7 @@ mod tests {
         let loss = "ext4 lost at most 2.00 s of transactions (median 0 s), 41 of them at one cut, in 400 power cuts.";
         assert!(lost.starts_with(loss) && lost.contains("Nothing was damaged after 400 cuts"), "{lost}");
         let broken = said(|found| {
-            found.losses = vec![Loss { of: Lost::Transactions, median: 0.0, worst: 2e9 }];
+            found.losses = vec![Loss { of: LossKind::Transactions, median: 0.0, worst: 2e9 }];
             (found.broken, found.inconsistent, found.unmountable, found.lost_transactions) = (7, 2, 1, 41);
         });
         let parts = "PROMISES BROKEN in 7 of 400 cuts: acknowledged transactions were gone after 4, the program's check failed \

@@ -91,7 +91,7 @@ pub struct Row {
     pub effect: Interval,
     /// Averaged over the other options, and not with these at their defaults.
     pub is_crossed: bool,
-    pub finding: Found,
+    pub finding: OptionVerdict,
     /// What it takes away, in words.
     pub weakens: Option<&'static str>,
     pub is_weak: bool,
@@ -99,7 +99,7 @@ pub struct Row {
 
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Found {
+pub enum OptionVerdict {
     Useful,
     ProbablyUseful,
     NoDifference,
@@ -108,31 +108,31 @@ pub enum Found {
     Costs,
 }
 
-impl Found {
-    pub fn of(finding: Finding) -> Found {
+impl OptionVerdict {
+    pub fn of(finding: Finding) -> OptionVerdict {
         match finding {
-            Finding::Lower => Found::Useful,
-            Finding::ProbablyLower => Found::ProbablyUseful,
-            Finding::Tie => Found::NoDifference,
-            Finding::Unresolved | Finding::TooFewRounds => Found::NotSettled,
-            Finding::ProbablyHigher => Found::ProbablyCosts,
-            Finding::Higher => Found::Costs,
+            Finding::Lower => OptionVerdict::Useful,
+            Finding::ProbablyLower => OptionVerdict::ProbablyUseful,
+            Finding::Tie => OptionVerdict::NoDifference,
+            Finding::Unresolved | Finding::TooFewRounds => OptionVerdict::NotSettled,
+            Finding::ProbablyHigher => OptionVerdict::ProbablyCosts,
+            Finding::Higher => OptionVerdict::Costs,
         }
     }
 
     pub fn word(self) -> &'static str {
         match self {
-            Found::Useful => "useful",
-            Found::ProbablyUseful => "probably useful",
-            Found::NoDifference => "no difference",
-            Found::NotSettled => "not settled",
-            Found::ProbablyCosts => "probably costs",
-            Found::Costs => "costs",
+            OptionVerdict::Useful => "useful",
+            OptionVerdict::ProbablyUseful => "probably useful",
+            OptionVerdict::NoDifference => "no difference",
+            OptionVerdict::NotSettled => "not settled",
+            OptionVerdict::ProbablyCosts => "probably costs",
+            OptionVerdict::Costs => "costs",
         }
     }
 
     pub fn is_effect(self) -> bool {
-        !matches!(self, Found::NoDifference | Found::NotSettled)
+        !matches!(self, OptionVerdict::NoDifference | OptionVerdict::NotSettled)
     }
 }
 
@@ -246,12 +246,12 @@ impl Tuned {
             let names = self.effects.iter().filter(|row| is(row)).map(|row| row.setting.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
-        let costs = |taken: bool| of(&|row| row.finding == Found::Costs && is_taken(row) == taken);
+        let costs = |taken: bool| of(&|row| row.finding == OptionVerdict::Costs && is_taken(row) == taken);
         let settled = self.importance.iter().filter(|of| of.is_settled).take(MOST_NAMED);
         let settled: Vec<String> = settled.map(|of| format!("{} ({})", of.option, percent(of.share))).collect();
         let parts = [
             ("What matters most, by its share of the differences that all options make", listed(&settled)),
-            ("No difference that matters", of(&|row| row.finding == Found::NoDifference)),
+            ("No difference that matters", of(&|row| row.finding == OptionVerdict::NoDifference)),
             ("Slower", costs(false)),
             ("Slower in the mean over the other options, and part of the best", costs(true)),
             ("Not measured, as it failed or was left out here", self.not_measured.join(", ")),
@@ -275,7 +275,7 @@ impl Tuned {
                 format!("{}: {effect}, {} ({})", row.value, row.finding.word(), percent(share))
             }
             None if own().next().is_none() => "not measured".into(),
-            None if own().all(|row| row.finding == Found::NoDifference) => "no difference".into(),
+            None if own().all(|row| row.finding == OptionVerdict::NoDifference) => "no difference".into(),
             None => "not settled".into(),
         }
     }

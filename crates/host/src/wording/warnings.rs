@@ -2,8 +2,8 @@
 
 use super::text::{counted, listed, percent};
 use crate::analysis::{
-    Absent, Combined, Compression, Drift, FlagGroup, Held, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
-    Overall, ReadBack, Robustness, Shown, Table, TargetInfo, Unreliable, Warning,
+    Absent, Combined, Compression, Drift, FlagGroup, PickCheck, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
+    Overall, ReadBack, Robustness, ReportTable, Table, TargetInfo, Unreliable, Warning,
 };
 use pickfs_core::plan::OtherProcessors;
 use pickfs_stats::Sums;
@@ -63,20 +63,20 @@ fn named(other: OtherProcessors) -> String {
 /// "; the pick depends on the processor: with twice the speed, btrfs is 5 % faster than the pick".
 fn at_other_speeds(found: &[OtherSpeed]) -> String {
     let faster = |other: &OtherSpeed| match &other.pick {
-        Held::No { faster, by } => {
+        PickCheck::No { faster, by } => {
             Some(format!("with {}, {faster} is {} faster than the pick", named(other.processors), percent(*by)))
         }
-        Held::Yes | Held::Unknown => None,
+        PickCheck::Yes | PickCheck::Unknown => None,
     };
     let changes: Vec<String> = found.iter().filter_map(faster).collect();
-    let are = |pick: Held| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.processors));
-    let unknown: Vec<String> = are(Held::Unknown).collect();
+    let are = |pick: PickCheck| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.processors));
+    let unknown: Vec<String> = are(PickCheck::Unknown).collect();
     let unknown = if unknown.is_empty() {
         String::new()
     } else {
         format!("; with {} the pick was not checked, cells are missing", listed(&unknown))
     };
-    let same = listed(&are(Held::Yes).collect::<Vec<_>>());
+    let same = listed(&are(PickCheck::Yes).collect::<Vec<_>>());
     match (changes.is_empty(), same.is_empty()) {
         (false, _) => format!("; the pick depends on the processor: {}{unknown}", changes.join("; ")),
         (true, false) => format!("; the pick is the same with {same}{unknown}"),
@@ -349,31 +349,31 @@ impl LedgerPart {
 impl Table {
     pub(crate) fn title(&self) -> String {
         match self.shown {
-            Shown::Latency if self.operation.is_empty() => format!("Latency: {}", self.phase),
-            Shown::Latency => format!("Latency: {}, {}", self.phase, self.operation),
+            ReportTable::Latency if self.operation.is_empty() => format!("Latency: {}", self.phase),
+            ReportTable::Latency => format!("Latency: {}, {}", self.phase, self.operation),
             shown => table_title(shown).to_string(),
         }
     }
 
     /// True for warnings that few readers need; short formats leave them out.
     pub(crate) fn is_detail(&self) -> bool {
-        self.shown == Shown::Details
+        self.shown == ReportTable::Details
     }
 }
 
-fn table_title(shown: Shown) -> &'static str {
+fn table_title(shown: ReportTable) -> &'static str {
     match shown {
-        Shown::Times => "Times",
-        Shown::Throughput => "Throughput",
-        Shown::Space => "Space",
-        Shown::Layout => "Layout of what was written",
-        Shown::Cpu => "CPU",
-        Shown::Device => "Disk activity",
-        Shown::Durability => "Until the data was safe",
-        Shown::Latency => "Latency",
-        Shown::Workload => "Measured by the workload itself",
-        Shown::Details => "Details",
-        Shown::Compression => "Compression",
+        ReportTable::Times => "Times",
+        ReportTable::Throughput => "Throughput",
+        ReportTable::Space => "Space",
+        ReportTable::Layout => "Layout of what was written",
+        ReportTable::Cpu => "CPU",
+        ReportTable::Device => "Disk activity",
+        ReportTable::Durability => "Until the data was safe",
+        ReportTable::Latency => "Latency",
+        ReportTable::Workload => "Measured by the workload itself",
+        ReportTable::Details => "Details",
+        ReportTable::Compression => "Compression",
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pickfs ask`: what a store knows of a disk and a work.
 
 use super::{Exit, FAILED, Outcome, Verb, query, report};
-use pickfs_host::store::{Filter, Found, Store};
+use pickfs_host::store::{Filter, IndexedWork, Store};
 use pickfs_host::wording::ranking;
 use pickfs_host::wording::text::wrapped;
 use serde_json::json;
@@ -78,7 +78,7 @@ impl Verb for Arguments {
     }
 }
 
-fn print(found: &Found, store: &Path) {
+fn print(found: &IndexedWork, store: &Path) {
     let width = report::width();
     let minute = found.entry.started.get(..16).unwrap_or_default().replace('T', " ");
     println!("{}", wrapped("", &ranking::sentence(&found.choice), width));
@@ -96,7 +96,7 @@ fn print(found: &Found, store: &Path) {
     println!("    pickfs run --trust --again {journal}\n");
 }
 
-fn json(found: &Found, store: &Path) -> serde_json::Value {
+fn json(found: &IndexedWork, store: &Path) -> serde_json::Value {
     let place = Store::open(store).map(|store| store.journal(&found.entry.hash).display().to_string());
     json!({
         "disk": found.choice.disk,

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use pickfs_core::journal::{Folded, fold, open_file};
 use pickfs_host::analysis::Model;
 use pickfs_host::audit::{
-    Audited, Beside, Evidence, Finding, Grade, Page, RULES, Section, as_html, as_markdown, disclosure, recomputed,
+    Audited, CrossChecks, Evidence, Finding, Grade, Page, RULES, Section, as_html, as_markdown, disclosure, recomputed,
 };
 use pickfs_host::render::{self, Document, Options};
 use pickfs_host::wording::text::{counted, wrapped};
@@ -116,7 +116,7 @@ impl Audit {
     pub(crate) fn of(journal: &[u8], name: &Path, page: Option<String>, again: Option<Folded>) -> Result<Audit> {
         let folded = fold(journal)?;
         let model = report::model(&folded, name)?;
-        let evidence = Evidence::new(journal, &folded, Beside { again, ..beside(journal, &model, page)? })?;
+        let evidence = Evidence::new(journal, &folded, CrossChecks { again, ..beside(journal, &model, page)? })?;
         let findings = evidence.findings();
         let grade = evidence.grade(&findings);
         let name = Sha256::digest(journal).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -169,14 +169,14 @@ impl Audit {
     }
 }
 
-fn beside(journal: &[u8], model: &Model, page: Option<String>) -> Result<Beside> {
+fn beside(journal: &[u8], model: &Model, page: Option<String>) -> Result<CrossChecks> {
     let json = render::written("json", Document::Run(model), &Options::default())?;
     let page = page.map(|shown| -> Result<Page> {
         let made = String::from_utf8_lossy(&report::page(model)?).into_owned();
         let sentences = model.headlines();
         Ok(Page { shown, made, sentences })
     });
-    Ok(Beside {
+    Ok(CrossChecks {
         report: serde_json::from_slice(&json).context("the report is no JSON")?,
         anew: find_program("python3").map(|_| recomputed(journal)).transpose()?,
         page: page.transpose()?,

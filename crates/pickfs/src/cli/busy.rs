@@ -33,7 +33,7 @@ pub(crate) enum Choice {
 
 /// Another program, and the share of one processor that it uses.
 #[derive(Clone, Debug, PartialEq)]
-struct Other {
+struct BusyProcess {
     name: String,
     process: i32,
     share: f64,
@@ -100,18 +100,18 @@ fn ticks() -> Ticks {
 }
 
 /// What each used of one processor in between, in this many ticks; the most first.
-fn others(before: &Ticks, after: &Ticks, between: f64) -> Vec<Other> {
+fn others(before: &Ticks, after: &Ticks, between: f64) -> Vec<BusyProcess> {
     let used = |(process, (name, now)): (&i32, &(String, u64))| {
         let (_, then) = before.get(process)?;
         let share = now.saturating_sub(*then) as f64 / between;
-        (share > 0.0).then(|| Other { name: name.clone(), process: *process, share })
+        (share > 0.0).then(|| BusyProcess { name: name.clone(), process: *process, share })
     };
-    let mut others: Vec<Other> = after.iter().filter_map(used).collect();
+    let mut others: Vec<BusyProcess> = after.iter().filter_map(used).collect();
     others.sort_by(|a, b| b.share.total_cmp(&a.share));
     others
 }
 
-fn in_words(load: f32, processors: usize, others: Vec<Other>) -> Option<String> {
+fn in_words(load: f32, processors: usize, others: Vec<BusyProcess>) -> Option<String> {
     let all: f64 = others.iter().map(|other| other.share).sum();
     if all < MOST_OF_OTHERS {
         return None;

@@ -4,7 +4,7 @@ use super::{Outcome, Verb, there};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Journal, Record};
-use pickfs_host::import::{self, File, Wanted};
+use pickfs_host::import::{self, File, ImportOptions};
 use pickfs_host::run::tell;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 
 /// A file on disk, with its label.
 #[derive(Clone)]
-struct Given {
+struct LabelledFile {
     label: String,
     path: PathBuf,
     text: String,
@@ -52,7 +52,7 @@ impl Verb for Arguments {
             .zip(&names)
             .map(|(file, name)| File { label: &file.label, name, text: &file.text, round: file.round })
             .collect();
-        let wanted = Wanted { from: self.from.as_deref(), rounds: self.rounds };
+        let wanted = ImportOptions { from: self.from.as_deref(), rounds: self.rounds };
         let records = import::records(&files, wanted)?;
         let mut journal = Journal::create(&self.output)?;
         if let Err(error) = records.iter().try_for_each(|record| journal.append(record)) {
@@ -67,7 +67,7 @@ impl Verb for Arguments {
 }
 
 /// A file, or those of a folder. Folders in it are rounds, in the order of the numbers in their names.
-fn given(word: &str, rounds: bool) -> Result<Vec<Given>> {
+fn given(word: &str, rounds: bool) -> Result<Vec<LabelledFile>> {
     let folder = Path::new(word);
     if !folder.is_dir() {
         return Ok(vec![read(word, None)?]);
@@ -81,7 +81,7 @@ fn given(word: &str, rounds: bool) -> Result<Vec<Given>> {
 }
 
 /// Results of a folder. Phoronix keeps each result a second time beside `composite.xml`, and pictures, which have no figures.
-fn of_folder(folder: &Path, round: Option<u32>) -> Result<Vec<Given>> {
+fn of_folder(folder: &Path, round: Option<u32>) -> Result<Vec<LabelledFile>> {
     let composite = folder.join("composite.xml");
     let mut paths = sorted(folder)?;
     paths.retain(|path| path.is_file() && (!composite.exists() || *path == composite));
@@ -108,7 +108,7 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// A file that is there is never taken for NAME=FILE.
-fn read(word: &str, round: Option<u32>) -> Result<Given> {
+fn read(word: &str, round: Option<u32>) -> Result<LabelledFile> {
     let (label, path) = match word.split_once('=') {
         Some((label, path)) if !Path::new(word).exists() => (Some(label), Path::new(path)),
         _ => (None, Path::new(word)),
@@ -118,7 +118,7 @@ fn read(word: &str, round: Option<u32>) -> Result<Given> {
         bail!("{} is empty", path.display());
     }
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Given {
+    Ok(LabelledFile {
         label: label.map_or(stem, String::from),
         path: path.to_path_buf(),
         text: String::from_utf8_lossy(&bytes).into_owned(),

@@ -4,7 +4,7 @@ use super::after::show;
 use super::{Exit, FAILED, Outcome, STOPPED, choices, journals, plan_source, there};
 use anyhow::{Context, Result};
 use pickfs_core::journal::fold_file;
-use pickfs_host::fleet::{self, Far, Finished, Ssh};
+use pickfs_host::fleet::{self, FarRun, Finished, Ssh};
 use pickfs_host::run::{count_stop_requests, tell};
 use pickfs_system::process::Interrupted;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) struct Hosts {
 }
 
 /// What is to be run there.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct FarRequest<'a> {
     pub plan: Option<&'a Path>,
     pub resume: Option<&'a Path>,
     pub journal: Option<&'a Path>,
@@ -35,7 +35,7 @@ pub(crate) struct Wanted<'a> {
 /// A host, and the journal that is fetched from it.
 type Errand = (String, PathBuf);
 
-pub(crate) fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
+pub(crate) fn run(hosts: &Hosts, wanted: &FarRequest) -> Outcome {
     let errands = errands(hosts, wanted)?;
     let plan = wanted.plan.map(|path| {
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -52,7 +52,7 @@ pub(crate) fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
             .iter()
             .map(|(host, journal)| {
                 let resumes = wanted.resume.is_some();
-                let far = Far { host, plan: plan.as_deref(), resumes, words: wanted.words.clone(), journal };
+                let far = FarRun { host, plan: plan.as_deref(), resumes, words: wanted.words.clone(), journal };
                 let ssh = &ssh;
                 scope.spawn(move || fleet::run(&far, ssh, &|line| tell(&format!("{}: {line}", far.host))))
             })
@@ -70,7 +70,7 @@ pub(crate) fn run(hosts: &Hosts, wanted: &Wanted) -> Outcome {
     Ok(codes.into_iter().max().unwrap_or(0))
 }
 
-fn errands(hosts: &Hosts, wanted: &Wanted) -> Result<Vec<Errand>> {
+fn errands(hosts: &Hosts, wanted: &FarRequest) -> Result<Vec<Errand>> {
     let of = |flag: &str| Exit::usage(format!("{flag} names one file; give one --host with it"));
     match (hosts.host.as_slice(), wanted.journal, wanted.resume) {
         ([host], _, Some(journal)) => Ok(vec![(host.clone(), journal.to_path_buf())]),

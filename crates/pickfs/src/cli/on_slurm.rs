@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::fold_file;
 use pickfs_core::plan::{Cell, Plan};
 use pickfs_host::fleet::{
-    self, BROUGHT, Begin, Brought, Errand, JOURNAL, MOST_ELEMENTS, NODE, PLAN, Slurm, State, What, place_of_cell,
+    self, BROUGHT, Begin, Brought, Errand, JOURNAL, MOST_ELEMENTS, NODE, PLAN, Slurm, State, JobKind, place_of_cell,
 };
 use pickfs_host::run::{CellJobs, Part, tell};
 use pickfs_system::process::stop_requests;
@@ -149,7 +149,7 @@ impl Elements {
         let is_missing = |cell: &&String| !live.contains_key(*cell) && !place_of_cell(&self.folder, cell).exists();
         let missing: Vec<String> = cells.iter().filter(is_missing).cloned().collect();
         for chunk in missing.chunks(MOST_ELEMENTS) {
-            let what = What::Cells(chunk.to_vec());
+            let what = JobKind::Cells(chunk.to_vec());
             let errand = Errand { folder: self.folder.clone(), local: self.local.clone(), what };
             let job = self.slurm.submit(&errand, None)?;
             self.jobs.add(&job, chunk)?;
@@ -341,7 +341,7 @@ impl Watch<'_> {
     fn submit(&self) -> Result<String> {
         let node = fs::read_to_string(self.folder.join(NODE)).ok();
         let (begin, words) = (self.begin()?, self.whole.words.clone());
-        let (what, local) = (What::Run { begin, words }, self.whole.local.to_path_buf());
+        let (what, local) = (JobKind::Run { begin, words }, self.whole.local.to_path_buf());
         let errand = Errand { folder: self.folder.clone(), local, what };
         let _ = fs::remove_file(self.folder.join(BROUGHT));
         let job = self.slurm.submit(&errand, node.as_deref())?;

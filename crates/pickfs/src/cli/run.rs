@@ -213,7 +213,7 @@ impl Arguments {
     }
 
     /// What is asked of other machines; they check all but what cannot be said of them.
-    fn for_hosts(&self) -> Result<on_hosts::Wanted<'_>> {
+    fn for_hosts(&self) -> Result<on_hosts::FarRequest<'_>> {
         if self.again.is_some() {
             return Err(Exit::usage(
                 "--again does a plan again on this machine; give --host the plan's file or its options",
@@ -232,7 +232,7 @@ impl Arguments {
         // The programs of a plan file were agreed to here.
         let agreed = (self.yes || self.plan.plan.is_some()).then(|| "--yes".to_string());
         let erase = self.erase.iter().map(|serial| format!("--erase={serial}"));
-        Ok(on_hosts::Wanted {
+        Ok(on_hosts::FarRequest {
             plan: self.plan.plan.as_deref(),
             resume: self.resume.as_deref(),
             journal: self.journal.as_deref(),

@@ -99,7 +99,7 @@ struct OfRun<'f> {
 }
 
 /// How cells are simulated.
-struct Again<'a> {
+struct Resimulation<'a> {
     plan: &'a Plan,
     sim: &'static dyn Executor,
     folder: &'a Path,
@@ -193,7 +193,7 @@ impl Arguments {
         let sim: &'static dyn Executor = Box::leak(Box::new(Sim::explaining(&folder.0)));
         let is_asked =
             |cell: &Cell| !cell.target.duplicate && pairs.iter().flatten().any(|name| *name == cell.target.name);
-        let again = Again { plan, sim, folder: &folder.0 };
+        let again = Resimulation { plan, sim, folder: &folder.0 };
         let (asked, begun): (Vec<Cell>, _) = (order(plan, 1).into_iter().filter(is_asked).collect(), Instant::now());
         for Cell { target, work, .. } in &asked {
             tell(&visible_lines(&format!("simulating {} ({}) again", target.name, work.name)));
@@ -284,7 +284,7 @@ impl Arguments {
         // Sentences first: they are what is asked for.
         let (mut sentences, mut tables, mut found) = (String::new(), String::new(), Vec::new());
         for one in compared {
-            let shown = Shown::of(plan, of_run, one, !self.no_proof);
+            let shown = DifferenceReport::of(plan, of_run, one, !self.no_proof);
             sentences.push_str(&shown.sentences);
             tables.push_str(&shown.table);
             found.push(shown.json);
@@ -343,7 +343,7 @@ fn default_pairs(plan: &Plan, names: &[&str], folded: &Folded) -> Result<Vec<Pai
 }
 
 /// The phases of each cell, and the journal of all.
-fn simulated(cells: &[Cell], again: &Again, plan: &Plan) -> Result<(Vec<Result<Vec<owners::Breakdown>>>, Folded)> {
+fn simulated(cells: &[Cell], again: &Resimulation, plan: &Plan) -> Result<(Vec<Result<Vec<owners::Breakdown>>>, Folded)> {
     let first = cells.first().context("no cell to simulate")?;
     let journal = again.folder.join(format!("{}.jsonl", first.id));
     let outcomes = run::parts(plan, cells, &[again.sim], &journal, &mut Lines::default())?;
@@ -351,7 +351,7 @@ fn simulated(cells: &[Cell], again: &Again, plan: &Plan) -> Result<(Vec<Result<V
     Ok((found, fold_file(&journal)?))
 }
 
-fn explanation(cell: &Cell, outcome: Ended, again: &Again) -> Result<Vec<owners::Breakdown>> {
+fn explanation(cell: &Cell, outcome: Ended, again: &Resimulation) -> Result<Vec<owners::Breakdown>> {
     match outcome {
         Ended::Done => {}
         Ended::Skipped(reasons) => bail!("{}", reasons.join("; ")),
@@ -413,14 +413,14 @@ impl Compared<'_> {
 }
 
 /// A difference in words, as a table, and as JSON.
-struct Shown {
+struct DifferenceReport {
     sentences: String,
     table: String,
     json: Value,
 }
 
-impl Shown {
-    fn of(plan: &Plan, of_run: &OfRun, compared: &Compared, is_proved: bool) -> Shown {
+impl DifferenceReport {
+    fn of(plan: &Plan, of_run: &OfRun, compared: &Compared, is_proved: bool) -> DifferenceReport {
         let (difference, threshold) = (&compared.difference, plan.stop.threshold);
         let [target, reference] = compared.cells.map(|cell| cell.target.name.as_str());
         let sentence = words::sentence(difference, target, reference, threshold);
@@ -439,7 +439,7 @@ impl Shown {
                 None => format!("{}: the run has not measured it.\n", difference.phase),
             };
             if !compared.agrees {
-                return Shown { sentences, table: String::new(), json };
+                return DifferenceReport { sentences, table: String::new(), json };
             }
         }
         sentences.push_str(&format!("{sentence}\n"));
@@ -448,7 +448,7 @@ impl Shown {
         }
         let table: String =
             words::table(difference, target, reference).iter().map(|line| format!("{line}\n")).collect();
-        Shown { sentences, table: table + "\n", json }
+        DifferenceReport { sentences, table: table + "\n", json }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::common::{Lab, failed, not_run, unable, writeback_knobs};
 use pickfs_core::journal::{Outcome, Run, fold_file};
 use pickfs_core::plan::Plan;
 use pickfs_core::protocol::{Connection, Request};
-use pickfs_host::executor::{Contact, Executor, Machine, Reached};
+use pickfs_host::executor::{Contact, Executor, Machine, ContactOutcome};
 use pickfs_host::run::{self, Lines};
 use pickfs_system::process::RUN_MARK;
 use std::io::{Read, Write};
@@ -39,11 +39,11 @@ impl Executor for Slow {
 struct SlowMachine;
 
 impl Machine for SlowMachine {
-    fn reach(&mut self, request: Request) -> anyhow::Result<Reached> {
+    fn reach(&mut self, request: Request) -> anyhow::Result<ContactOutcome> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pickfs"));
         let fast = Connection::open(command.arg("agent").env(RUN_MARK, &request.run))?;
         let slow = Connection { to: Box::new(Late(fast.to)), from: Box::new(Late(fast.from)), ..fast };
-        Ok(Reached::Agent(Box::new(Contact::lasting(slow, request))))
+        Ok(ContactOutcome::Agent(Box::new(Contact::lasting(slow, request))))
     }
 }
 

@@ -11,7 +11,7 @@ const STICKY: u32 = 0o1000;
 
 /// A part of the way to a folder that others may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exposed {
+pub struct ExposedPath {
     pub message: String,
     pub remedy: String,
 }
@@ -20,7 +20,7 @@ pub struct Exposed {
 /// trust may change: by renaming what is in it, that user has root write anywhere. Links on the
 /// path count too. The path is checked from above downwards, so that no checked part can be changed
 /// again. `None` for users other than root, who can be led to their own files only.
-pub fn exposed(folder: &Path) -> Option<Exposed> {
+pub fn exposed(folder: &Path) -> Option<ExposedPath> {
     // Who owns `/`, as in a guest whose root a user has made, can lead root anywhere in any case.
     let rules = Path::new("/").metadata().ok()?.uid();
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -34,7 +34,7 @@ fn is_of_machine(uid_map: &str) -> bool {
     uid_map.is_empty() || uid_map.split_whitespace().take(2).eq(["0", "0"])
 }
 
-fn first(folder: &Path, trusts: impl Fn(u32) -> bool) -> Option<Exposed> {
+fn first(folder: &Path, trusts: impl Fn(u32) -> bool) -> Option<ExposedPath> {
     let whole = std::env::current_dir().ok()?.join(folder);
     let (mut left, mut at, mut links) = (backwards(&whole), PathBuf::from("/"), 0);
     while let Some(part) = left.pop() {
@@ -81,13 +81,13 @@ fn how(found: &std::fs::Metadata, trusts: impl Fn(u32) -> bool) -> Option<String
     }
 }
 
-fn exposure(part: &Path, how: &str, mode: u32) -> Exposed {
+fn exposure(part: &Path, how: &str, mode: u32) -> ExposedPath {
     let shown = part.display();
     let message = format!("{shown} {how} could lead root to other files");
     let mend = if how.starts_with("belongs") { "chown -h root" } else { "chmod go-w" };
     let and =
         if how.starts_with("belongs") && mode & 0o022 != 0 { format!("; chmod go-w {shown}") } else { String::new() };
-    Exposed {
+    ExposedPath {
         message,
         remedy: format!("name a folder that root alone may change, such as /var/tmp; or `{mend} {shown}{and}`"),
     }

@@ -35,7 +35,7 @@ const PIECE: usize = 1 << 20;
 
 /// What was done, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Done {
+struct AgeingCounts {
     made: u64,
     deleted: u64,
     written: u64,
@@ -99,8 +99,8 @@ fn play(
     stack: &BuiltStack,
     runner: &StepRunner,
     deadline: &Deadline,
-) -> Result<Done> {
-    let mut done = Done::default();
+) -> Result<AgeingCounts> {
+    let mut done = AgeingCounts::default();
     if amounts.level == 0 {
         return Ok(done);
     }
@@ -145,7 +145,7 @@ fn path_of(file: &File, folder: &Path) -> PathBuf {
     folder.join(name_of_folder(file.folder)).join(format!("file-{:07}", file.number))
 }
 
-impl Done {
+impl AgeingCounts {
     fn count(&mut self, operation: Operation) {
         match operation {
             Operation::Make(file) => {
@@ -163,7 +163,7 @@ impl Done {
 }
 
 /// What was done, and what is there now: the same on every target.
-fn facts_of(done: &Done, digest: &Digest, pulls: u32) -> Facts {
+fn facts_of(done: &AgeingCounts, digest: &Digest, pulls: u32) -> Facts {
     let written = show_bytes(done.written as f64);
     let files = (done.made > 0).then(|| format!("{} files made ({written}), {} deleted", done.made, done.deleted));
     let pulled = (pulls > 0).then(|| format!("a repository cloned, {pulls} times pulled"));
@@ -197,13 +197,13 @@ mod tests {
     #[test]
     fn what_was_done_is_counted() {
         let file = |bytes| File { number: 0, folder: 0, stuff: pickfs_trees::profile::Stuff::Source, bytes };
-        let mut done = Done::default();
+        let mut done = AgeingCounts::default();
         for operation in
             [Operation::Make(file(10)), Operation::Make(file(5)), Operation::Sync, Operation::Delete(file(10))]
         {
             done.count(operation);
         }
-        assert_eq!(done, Done { made: 2, deleted: 1, written: 15, left: 5 });
+        assert_eq!(done, AgeingCounts { made: 2, deleted: 1, written: 15, left: 5 });
         let facts = facts_of(&done, &Digest { hash: "h".into(), entries: 3, files: 1, bytes: 5 }, 7);
         assert_eq!(facts["aged by"], "2 files made (15 B), 1 deleted; a repository cloned, 7 times pulled");
         assert_eq!(facts["aged files"], "1 files of 5 bytes, digest h");

@@ -13,7 +13,7 @@ const LEAST_SHARE_OF_MEMORY: f64 = 0.75;
 
 /// What can be seen of a machine from within.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct MachineState {
     words: Vec<String>,
     /// Those that the kernel did not know and gave to process 1.
     unknown: Vec<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 }
 
 /// `None` where the executor has no settings for the machine: it is then used as found.
-pub(crate) fn look(target: &Target) -> Option<Shown> {
+pub(crate) fn look(target: &Target) -> Option<MachineState> {
     if target.machine.is_empty() {
         return None;
     }
@@ -39,7 +39,7 @@ pub(crate) fn look(target: &Target) -> Option<Shown> {
         let file = format!("/sys/module/{}/parameters/{parameter}", module.replace('-', "_"));
         Some((name.to_string(), content(file)?))
     };
-    Some(Shown {
+    Some(MachineState {
         parameters: words.iter().filter_map(value).collect(),
         words,
         unknown: ["/proc/1/environ", "/proc/1/cmdline"].into_iter().flat_map(between_noughts).collect(),
@@ -104,7 +104,7 @@ fn simulated_processors() -> Option<u64> {
     std::fs::read_to_string("/sys/module/simdisk/parameters/processors").ok()?.trim().parse().ok()
 }
 
-impl Shown {
+impl MachineState {
     pub(crate) fn facts(&self) -> Facts {
         let fact = |name: &str, value: &str| (!value.is_empty()).then(|| (name.to_string(), value.to_string()));
         let found = [
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_not_as_asked_is_told() {
-        let shown = Shown {
+        let shown = MachineState {
             words: split(
                 "console=ttyS0 preempt=full nosuchword elevator=noop a.timeout=5 a.off=0 a.wrong=1 b.absent=1",
             ),
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(found.len(), wanted.len(), "{asked:?}: {found:?}");
             assert!(wanted.iter().all(|begin| found[0].starts_with(begin)), "{asked:?}: {found:?}");
         }
-        let still = Shown { preemption: None, ..shown };
+        let still = MachineState { preemption: None, ..shown };
         let asked = Settings([("words".to_string(), "preempt=full".into())].into());
         assert_eq!(still.mismatches(&asked, &Settings::default()).len(), 1);
         assert_eq!(still.facts().get("preemption"), None);

@@ -47,14 +47,14 @@ fn longest_name(root: &Path) -> Option<u64> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Tried {
+struct LimitTrial {
     /// In bytes, holes and all; or why it is not known.
     largest_file: Result<u64, &'static str>,
     creation_time: bool,
     reflinks: bool,
 }
 
-fn tried(file: &Path, copy: &Path) -> io::Result<Tried> {
+fn tried(file: &Path, copy: &Path) -> io::Result<LimitTrial> {
     std::fs::write(file, vec![b'x'; CONTENT])?;
     let made = statx_knows_birth(file);
     let reflinks = rustix::fs::ioctl_ficlone(File::create_new(copy)?, File::open(file)?).is_ok();
@@ -62,7 +62,7 @@ fn tried(file: &Path, copy: &Path) -> io::Result<Tried> {
     let (free, begun) = (free_bytes(&opened), Instant::now());
     let spent = || Spent { space: free.saturating_sub(free_bytes(&opened)), time: begun.elapsed() };
     let largest_file = largest(|bytes| opened.set_len(bytes), spent);
-    Ok(Tried { largest_file, creation_time: made, reflinks })
+    Ok(LimitTrial { largest_file, creation_time: made, reflinks })
 }
 
 /// statx(2) leaves the bit out of its answer where a file system does not keep the time.
@@ -119,7 +119,7 @@ fn is_limit(error: &io::Error) -> bool {
     [Errno::FBIG, Errno::INVAL].iter().any(|limit| error.raw_os_error() == Some(limit.raw_os_error()))
 }
 
-impl Tried {
+impl LimitTrial {
     fn facts(self, longest_name: Option<u64>) -> BTreeMap<String, String> {
         let yes = |flag: bool| if flag { "yes" } else { "no" }.to_string();
         let bytes = |bytes: u64| show_bytes(bytes as f64);
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn what_is_seen_is_added_and_nothing_taken_away() {
-        let tried = Tried { largest_file: Ok(16 << 40), creation_time: true, reflinks: false };
+        let tried = LimitTrial { largest_file: Ok(16 << 40), creation_time: true, reflinks: false };
         assert_eq!(tried.features("checksums reflinks"), "checksums creation-time reflinks");
         assert_eq!(tried.features(""), "creation-time");
         let facts = tried.facts(Some(255));
         assert_eq!(facts["tried: largest file"], "16.0 TiB");
         assert_eq!(facts["tried: longest name"], "255 B");
-        let any = Tried { largest_file: Ok(ANY), ..tried }.facts(None);
+        let any = LimitTrial { largest_file: Ok(ANY), ..tried }.facts(None);
         assert_eq!((any.len(), any["tried: largest file"].as_str()), (3, "no limit below 8 EiB"));
     }
 

@@ -6,7 +6,7 @@ use super::built_stack::BuiltStack;
 use super::caches::{self, Dropped};
 use super::cold_proof::{Expected, SMALLEST_INODE};
 use super::phase::Phase;
-use super::phase_result::{Clocked, Samples};
+use super::phase_result::{PhaseTimer, Samples};
 use super::program::Program;
 use super::server::Server;
 use super::settle::Stillness;
@@ -112,7 +112,7 @@ pub struct Stage<'a, 'b> {
     /// What the file system held when it was empty.
     pub(super) used_empty: Option<f64>,
     /// Times of the phase before.
-    pub(super) clocked: Option<Clocked>,
+    pub(super) clocked: Option<PhaseTimer>,
     /// The part of the durable time that starting a program takes alone.
     pub(super) commit_start: Duration,
     /// Why the last cold start was none for the host below.
@@ -366,7 +366,7 @@ impl Stage<'_, '_> {
     }
 
     /// How long the phase before took.
-    pub(crate) fn clocked(&self) -> Option<Clocked> {
+    pub(crate) fn clocked(&self) -> Option<PhaseTimer> {
         self.clocked
     }
 

@@ -42,7 +42,7 @@ pub(crate) use cold_proof::SMALLEST_INODE;
 pub use latencies::Latencies;
 pub(crate) use open_loop::{Periodic, PeriodicLog};
 pub(crate) use phase::{Phase, TimedUntil};
-pub(crate) use phase_result::Clocked;
+pub(crate) use phase_result::PhaseTimer;
 pub(crate) use power_cut::{Cut, Outcomes, PowerCuts, Recovered, Stamp, objections as cut_objections};
 pub(crate) use program::Program;
 pub(crate) use served::served;

@@ -32,7 +32,7 @@ pub(crate) type Samples = Vec<(String, f64)>;
 
 /// One phase's clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clocked {
+pub(crate) struct PhaseTimer {
     pub returned_ns: u64,
     pub durable_ns: u64,
     /// The device's counters when the work had returned.
@@ -78,7 +78,7 @@ impl PhaseResult {
     /// The result from the readings before and after.
     pub(crate) fn of(
         phase: &Phase,
-        clocked: &Clocked,
+        clocked: &PhaseTimer,
         own: &OwnCounts,
         peaks: Option<Peaks>,
         before: &Readings,
@@ -90,7 +90,7 @@ impl PhaseResult {
         result
     }
 
-    fn new(phase: &Phase, clocked: &Clocked, own: &OwnCounts, peaks: Option<Peaks>) -> PhaseResult {
+    fn new(phase: &Phase, clocked: &PhaseTimer, own: &OwnCounts, peaks: Option<Peaks>) -> PhaseResult {
         let time_ns = match phase.timed {
             TimedUntil::Returned => Some(clocked.returned_ns as f64),
             TimedUntil::Durable => Some(clocked.durable_ns as f64),
@@ -139,7 +139,7 @@ impl PhaseResult {
     }
 
     /// What the device did from when the work had returned until all was durable.
-    fn add_sync(&mut self, clocked: &Clocked, after: &Readings) {
+    fn add_sync(&mut self, clocked: &PhaseTimer, after: &Readings) {
         let Some(returned) = &clocked.returned else { return };
         let parts =
             [("sync_write_bytes", WRITE_BYTES, returned.write_bytes), ("sync_busy_ns", BUSY_NS, returned.busy_ns)];
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_the_sync_wrote_is_what_came_after_the_return() {
         let returned = device::Counters { write_bytes: 70, busy_ns: 9, ..device::Counters::default() };
-        let clocked = Clocked { returned_ns: 1, durable_ns: 2, returned: Some(returned) };
+        let clocked = PhaseTimer { returned_ns: 1, durable_ns: 2, returned: Some(returned) };
         let mut result = PhaseResult::default();
         result.add_sync(&clocked, &by_metric([counter(WRITE_BYTES, 100.0), counter(BUSY_NS, 8.0)].into_iter()));
         assert_eq!(result.counts, named(&[("sync_write_bytes", 30.0), ("sync_busy_ns", 0.0)]));

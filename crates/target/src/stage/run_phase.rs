@@ -3,7 +3,7 @@
 use super::account::Spent;
 use super::cell_stage::Stage;
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
-use super::phase_result::{Clocked, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
+use super::phase_result::{PhaseTimer, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
 use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::quiet_after;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// What the timed part of a phase came to.
 struct Played {
-    clocked: Clocked,
+    clocked: PhaseTimer,
     sampled: Option<Sampled>,
     own: OwnCounts,
     report: PhaseReport,
@@ -92,7 +92,7 @@ impl Stage<'_, '_> {
         phase: &Phase,
         work: impl FnOnce(&mut Timed) -> Result<T>,
         timed: &mut Timed,
-    ) -> Result<(Clocked, Option<Sampled>, T)> {
+    ) -> Result<(PhaseTimer, Option<Sampled>, T)> {
         Clock::of_machine(); // finding how fast it ticks takes a while, and must not be timed
         let sampler = Sampler::start(self.stack.subject.devices());
         let used = Used::by(&self.servers);
@@ -150,7 +150,7 @@ impl Stage<'_, '_> {
 
     /// Times what is no part of the job and explains it. It starts settled, with the caches as they
     /// are, and only what the workload makes of these times is reported.
-    pub(crate) fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<Clocked> {
+    pub(crate) fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<PhaseTimer> {
         check_stop()?;
         let phase = Phase { name: what.into(), starts: CacheState::Warm, ..Phase::part("".into(), "") };
         self.spend(Spent::Settling, |stage| stage.get_ready(&phase, |_| Ok(())))?;
@@ -201,7 +201,7 @@ impl Stage<'_, '_> {
         phase: &Phase,
         work: impl FnOnce(&mut Timed) -> Result<T>,
         timed: &mut Timed,
-    ) -> Result<(Clocked, T)> {
+    ) -> Result<(PhaseTimer, T)> {
         let before = self.waits();
         let around = self.account.enter(Spent::Phases);
         // Each mark comes before the clock is read, so what is executed between two marks is what the clock shows.
@@ -234,7 +234,7 @@ impl Stage<'_, '_> {
         }
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
-            (Ok(done), Ok(())) => Ok((Clocked { returned_ns, durable_ns, returned }, done)),
+            (Ok(done), Ok(())) => Ok((PhaseTimer { returned_ns, durable_ns, returned }, done)),
             (Err(error), Ok(())) => Err(error.context(format!("in phase {}", phase.name))),
             (Ok(_), Err(error)) => Err(error.context(format!("syncing phase {}", phase.name))),
             (Err(error), Err(sync)) => bail!("in phase {}: {error:#}; and its sync: {sync:#}", phase.name),
@@ -248,7 +248,7 @@ impl Stage<'_, '_> {
     }
 
     /// What the file system still does afterwards belongs to this phase, and is kept out of the next.
-    fn drain(&mut self, phase: &Phase, clocked: &Clocked, after: &Readings) -> Result<Samples> {
+    fn drain(&mut self, phase: &Phase, clocked: &PhaseTimer, after: &Readings) -> Result<Samples> {
         let devices = self.stack.subject.devices();
         let settled = self.stillness.settle(quiet_after(Duration::from_nanos(clocked.durable_ns)))?;
         let mut found = vec![("after_ns".to_string(), settled.busy_ns as f64)];

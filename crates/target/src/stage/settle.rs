@@ -27,7 +27,7 @@ const BESIDE_PROBES: u64 = 4 << 20;
 
 /// What settling found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Settled {
+pub(crate) struct SettleResult {
     /// Until the device was last seen to move data; 0 when it was not. An empty flush moves none: ext4 answers every
     /// `sync(2)` of anybody with one.
     pub busy_ns: u64,
@@ -45,12 +45,12 @@ pub(crate) fn quiet_after(phase: Duration) -> Duration {
 pub(crate) struct Stillness {
     devices: Vec<(u32, u32)>,
     begun: Instant,
-    seen: Seen,
+    seen: WatchState,
 }
 
 impl Stillness {
     pub(crate) fn watch(devices: Vec<(u32, u32)>) -> Stillness {
-        let seen = Seen { moved: moved_by(device::counters_of(&devices)), ..Seen::default() };
+        let seen = WatchState { moved: moved_by(device::counters_of(&devices)), ..WatchState::default() };
         Stillness { devices, begun: Instant::now(), seen }
     }
 
@@ -65,7 +65,7 @@ impl Stillness {
     }
 
     /// Waits until nothing has moved for so long.
-    pub(crate) fn settle(&mut self, quiet: Duration) -> Result<Settled> {
+    pub(crate) fn settle(&mut self, quiet: Duration) -> Result<SettleResult> {
         let Stillness { devices, begun, seen } = self;
         let look = || Ok((begun.elapsed(), check_stop().map(|()| device::counters_of(devices))?));
         seen.settle(quiet, look, || std::thread::sleep(LOOK))
@@ -81,7 +81,7 @@ fn moved_by(counters: Option<Counters>) -> Option<Moved> {
 
 /// What was seen so far. Times are since watching began.
 #[derive(Default)]
-struct Seen {
+struct WatchState {
     /// Nothing is where there is no device: then nothing can move.
     moved: Option<Moved>,
     in_flight: u64,
@@ -92,7 +92,7 @@ struct Seen {
     awake: Duration,
 }
 
-impl Seen {
+impl WatchState {
     fn look(&mut self, now: Duration, counters: Option<Counters>) {
         (self.at, self.in_flight) = (now, counters.map_or(0, |counters| counters.in_flight));
         let moved = moved_by(counters);
@@ -109,7 +109,7 @@ impl Seen {
         quiet: Duration,
         look: impl Fn() -> Result<(Duration, Option<Counters>)>,
         pause: impl Fn(),
-    ) -> Result<Settled> {
+    ) -> Result<SettleResult> {
         let mut asked = None;
         loop {
             let (now, counters) = look()?;
@@ -121,7 +121,7 @@ impl Seen {
         }
     }
 
-    fn over(&self, quiet: Duration, asked: Duration) -> Option<Settled> {
+    fn over(&self, quiet: Duration, asked: Duration) -> Option<SettleResult> {
         let why = || {
             let (in_flight, since) = (self.in_flight, (self.at - self.busy).as_millis());
             format!("after {PATIENCE:?} still {in_flight} requests in flight, the device moved data {since} ms ago")
@@ -129,22 +129,22 @@ impl Seen {
         let is_quiet = self.at - self.awake >= quiet || self.moved.is_none();
         let unsettled = (!is_quiet).then(why);
         let is_over = is_quiet || self.at - asked > PATIENCE;
-        is_over.then_some(Settled { busy_ns: self.busy.as_nanos() as u64, unsettled })
+        is_over.then_some(SettleResult { busy_ns: self.busy.as_nanos() as u64, unsettled })
     }
 }
 
 /// Watches, beside probes that go on, for when nothing is left that was written and is in no device yet. Dirty pages
 /// alone do not tell: ZFS keeps what is dirty in a cache of its own, so the device must be quiet as well.
-pub(crate) struct Written {
+pub(crate) struct WritebackWatch {
     devices: Vec<(u32, u32)>,
     begun: Instant,
     /// When the quiet began, and what had been written by then.
     quiet: Option<(Duration, u64)>,
 }
 
-impl Written {
-    pub(super) fn watch(devices: Vec<(u32, u32)>) -> Written {
-        Written { devices, begun: Instant::now(), quiet: None }
+impl WritebackWatch {
+    pub(super) fn watch(devices: Vec<(u32, u32)>) -> WritebackWatch {
+        WritebackWatch { devices, begun: Instant::now(), quiet: None }
     }
 
     /// To be asked again and again.
@@ -181,7 +181,7 @@ mod tests {
 
     /// When it is over, of what is seen at each tenth of a second: dirty, written until then, in flight.
     fn over(seen: impl Fn(u64) -> (u64, u64, u64)) -> Option<u64> {
-        let mut written = Written::watch(Vec::new());
+        let mut written = WritebackWatch::watch(Vec::new());
         (0..600).find(|tenth| {
             let (dirty, write_bytes, in_flight) = seen(*tenth);
             let counters = Counters { write_bytes, in_flight, ..Counters::default() };
@@ -213,22 +213,22 @@ mod tests {
         }
 
         /// Settles by the device's counters, which depend on the milliseconds since the begin.
-        fn settles(&self, seen: &mut Seen, counters: impl Fn(u64) -> Option<Counters>) -> Settled {
+        fn settles(&self, seen: &mut WatchState, counters: impl Fn(u64) -> Option<Counters>) -> SettleResult {
             let look = || Ok((Duration::from_millis(self.0.get()), counters(self.0.get())));
             seen.settle(LEAST_QUIET, look, || self.pass(LOOK)).unwrap()
         }
     }
 
     /// From the begin on, looked at each five milliseconds.
-    fn settles(counters: impl Fn(u64) -> Counters) -> Settled {
-        let mut seen = Seen { moved: moved_by(Some(counters(0))), ..Seen::default() };
+    fn settles(counters: impl Fn(u64) -> Counters) -> SettleResult {
+        let mut seen = WatchState { moved: moved_by(Some(counters(0))), ..WatchState::default() };
         Clock(0.into()).settles(&mut seen, |ms| Some(counters(ms)))
     }
 
     #[test]
     fn a_quiet_that_was_seen_is_not_waited_for_again() {
         let (clock, written) = (Clock(0.into()), |bytes| Some(Counters { write_bytes: bytes, ..Counters::default() }));
-        let mut seen = Seen { moved: moved_by(written(7)), ..Seen::default() };
+        let mut seen = WatchState { moved: moved_by(written(7)), ..WatchState::default() };
         let mut settled_at = |bytes| {
             let settled = clock.settles(&mut seen, |_| written(bytes));
             (settled.unsettled, clock.0.get())
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn without_a_device_nothing_is_waited_for() {
         let clock = Clock(0.into());
-        assert_eq!(clock.settles(&mut Seen::default(), |_| None), Settled::default());
+        assert_eq!(clock.settles(&mut WatchState::default(), |_| None), SettleResult::default());
         assert_eq!(clock.0.get(), 0);
     }
 
@@ -274,7 +274,7 @@ mod tests {
             (settles(|ms| Counters { flushes: bytes(ms), write_requests: bytes(ms), ..Counters::default() }), 0),
             (settles(|ms| Counters { in_flight: u64::from(ms < 700), flushes: ms / 700, ..Counters::default() }), 0),
         ] {
-            assert_eq!(seen, Settled { busy_ns, unsettled: None });
+            assert_eq!(seen, SettleResult { busy_ns, unsettled: None });
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn without_a_device_only_dirty_pages_are_seen() {
-        let mut written = Written::watch(Vec::new());
+        let mut written = WritebackWatch::watch(Vec::new());
         assert!(!written.is_over(Duration::ZERO, 2 * MIB, None) && written.is_over(Duration::ZERO, 0, None));
     }
 }

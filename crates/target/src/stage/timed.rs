@@ -6,7 +6,7 @@ use super::open_loop::{self, Periodic, PeriodicLog};
 use super::phase_result::{OwnCounts, Unit};
 use super::program::Program;
 use super::server::Used;
-use super::settle::{self, Written};
+use super::settle::{self, WritebackWatch};
 use super::steady_state;
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::FlagKind;
@@ -242,8 +242,8 @@ impl<'a> Timed<'a> {
     }
 
     /// To learn when all that was written is on the device under test.
-    pub(crate) fn written(&self) -> Written {
-        Written::watch(self.devices.clone())
+    pub(crate) fn written(&self) -> WritebackWatch {
+        WritebackWatch::watch(self.devices.clone())
     }
 
     /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked

@@ -9,7 +9,7 @@ use super::world::World;
 use crate::{Kind, Op, attribute};
 
 /// What came of looking at a call.
-pub(crate) enum Looked {
+pub(crate) enum LookResult {
     Watched(Op, Vec<u8>),
     /// It is about a file that is not watched.
     Elsewhere,
@@ -31,7 +31,7 @@ pub(crate) struct Looker<'a> {
 }
 
 /// A file that a call names.
-enum Named {
+enum FileOperand {
     Object(u32),
     Path(u32, Vec<u8>),
     /// Not watched; where it lies, if that is known.
@@ -40,7 +40,7 @@ enum Named {
 }
 
 impl Looker<'_> {
-    pub(crate) fn look(&mut self, call: &FileCall) -> Looked {
+    pub(crate) fn look(&mut self, call: &FileCall) -> LookResult {
         let mut op = call.op;
         let named = self.named(call.place);
         let second = self.named(call.second);
@@ -49,20 +49,20 @@ impl Looker<'_> {
             _ => (named, second),
         };
         if !self.lengths(&mut op, call) {
-            return Looked::NoFile;
+            return LookResult::NoFile;
         }
         if matches!(op.kind, Kind::CopyRange | Kind::Clone) {
             return self.between(op, call, named, second);
         }
         let place = match named {
-            Named::Elsewhere(_) => return Looked::Elsewhere,
-            Named::NoFile if call.place != Place::Nothing => return Looked::NoFile,
-            Named::NoFile => Vec::new(),
-            Named::Object(object) => {
+            FileOperand::Elsewhere(_) => return LookResult::Elsewhere,
+            FileOperand::NoFile if call.place != Place::Nothing => return LookResult::NoFile,
+            FileOperand::NoFile => Vec::new(),
+            FileOperand::Object(object) => {
                 op.object = object;
                 Vec::new()
             }
-            Named::Path(path, place) => {
+            FileOperand::Path(path, place) => {
                 op.path = path;
                 place
             }
@@ -71,34 +71,34 @@ impl Looker<'_> {
             op = Op { kind: Kind::LinkObject, ..op };
         }
         match second {
-            Named::Path(path, _) => op.other = path,
-            Named::Elsewhere(_) => return Looked::Unknown,
+            FileOperand::Path(path, _) => op.other = path,
+            FileOperand::Elsewhere(_) => return LookResult::Unknown,
             // A wrong address, which changes nothing.
-            Named::NoFile if call.second != Place::Nothing => return Looked::NoFile,
+            FileOperand::NoFile if call.second != Place::Nothing => return LookResult::NoFile,
             _ => {}
         }
         self.details(&mut op, call);
-        Looked::Watched(op, place)
+        LookResult::Watched(op, place)
     }
 
     /// A name that is moved between watched and other folders: the other one stands for a name beside the watched ones.
-    fn brought(&mut self, from: Named, to: Named) -> (Named, Named) {
+    fn brought(&mut self, from: FileOperand, to: FileOperand) -> (FileOperand, FileOperand) {
         match (from, to) {
-            (Named::Elsewhere(from), to @ Named::Path(..)) => match self.scope.stand_in(&from, true) {
-                Some(path) => (Named::Path(path, from), to),
-                None => (Named::Elsewhere(from), to),
+            (FileOperand::Elsewhere(from), to @ FileOperand::Path(..)) => match self.scope.stand_in(&from, true) {
+                Some(path) => (FileOperand::Path(path, from), to),
+                None => (FileOperand::Elsewhere(from), to),
             },
-            (from @ Named::Path(..), Named::Elsewhere(to)) => match self.scope.stand_in(&to, false) {
-                Some(path) => (from, Named::Path(path, to)),
-                None => (from, Named::Elsewhere(to)),
+            (from @ FileOperand::Path(..), FileOperand::Elsewhere(to)) => match self.scope.stand_in(&to, false) {
+                Some(path) => (from, FileOperand::Path(path, to)),
+                None => (from, FileOperand::Elsewhere(to)),
             },
             other => other,
         }
     }
 
-    fn named(&mut self, place: Place) -> Named {
+    fn named(&mut self, place: Place) -> FileOperand {
         match place {
-            Place::Nothing => Named::NoFile,
+            Place::Nothing => FileOperand::NoFile,
             Place::Descriptor(descriptor) => self.descriptor(descriptor),
             Place::PathOrSelf { folder, address } => match self.world.text(self.tid, address) {
                 Some(path) if !path.is_empty() => self.path(folder, &path),
@@ -106,20 +106,20 @@ impl Looker<'_> {
             },
             Place::Path { folder, address } => match self.world.text(self.tid, address) {
                 Some(path) if !path.is_empty() => self.path(folder, &path),
-                _ => Named::NoFile,
+                _ => FileOperand::NoFile,
             },
         }
     }
 
-    fn descriptor(&self, descriptor: i32) -> Named {
-        self.thread.files.borrow().object(descriptor).map_or(Named::NoFile, Named::Object)
+    fn descriptor(&self, descriptor: i32) -> FileOperand {
+        self.thread.files.borrow().object(descriptor).map_or(FileOperand::NoFile, FileOperand::Object)
     }
 
-    fn path(&mut self, folder: i32, path: &[u8]) -> Named {
-        let Some(base) = self.base(folder, path) else { return Named::Elsewhere(Vec::new()) };
+    fn path(&mut self, folder: i32, path: &[u8]) -> FileOperand {
+        let Some(base) = self.base(folder, path) else { return FileOperand::Elsewhere(Vec::new()) };
         match self.scope.resolve(&base, path) {
-            Some(number) => Named::Path(number, self.scope.absolute(&base, path)),
-            None => Named::Elsewhere(self.scope.absolute(&base, path)),
+            Some(number) => FileOperand::Path(number, self.scope.absolute(&base, path)),
+            None => FileOperand::Elsewhere(self.scope.absolute(&base, path)),
         }
     }
 
@@ -163,28 +163,28 @@ impl Looker<'_> {
     }
 
     /// Bytes that go from one file to another. Where only one of them is watched, it is read or written.
-    fn between(&self, op: Op, call: &FileCall, named: Named, second: Named) -> Looked {
-        let watched = |op| Looked::Watched(op, Vec::new());
+    fn between(&self, op: Op, call: &FileCall, named: FileOperand, second: FileOperand) -> LookResult {
+        let watched = |op| LookResult::Watched(op, Vec::new());
         if op.kind == Kind::Clone {
             return self.clone_of(op, call, named, second);
         }
         let (has_from, has_to, to) = (op.flags & 1 != 0, op.flags & 2 != 0, op.flags >> 2);
         match (named, second) {
-            (Named::Object(from), Named::Object(to)) => watched(Op { object: from, other: to, ..op }),
-            (Named::Object(object), _) => {
+            (FileOperand::Object(from), FileOperand::Object(to)) => watched(Op { object: from, other: to, ..op }),
+            (FileOperand::Object(object), _) => {
                 let kind = if has_from { Kind::ReadAt } else { Kind::Read };
                 watched(Op { kind, object, flags: 0, ..op })
             }
-            (_, Named::Object(object)) => {
+            (_, FileOperand::Object(object)) => {
                 let kind = if has_to { Kind::WriteAt } else { Kind::Write };
                 watched(Op { kind, object, offset: to, flags: u64::from(super::class::USUAL), ..op })
             }
-            _ => Looked::NoFile,
+            _ => LookResult::NoFile,
         }
     }
 
     /// ioctl(2) names the source by number; a part by `struct file_clone_range`.
-    fn clone_of(&self, op: Op, call: &FileCall, named: Named, second: Named) -> Looked {
+    fn clone_of(&self, op: Op, call: &FileCall, named: FileOperand, second: FileOperand) -> LookResult {
         let part = if call.data == 0 { None } else { self.memory(call.data, 32) };
         let source = match &part {
             Some(part) => self.descriptor(word(part) as i32),
@@ -192,12 +192,12 @@ impl Looker<'_> {
         };
         let number = |at: usize| part.as_ref().map_or(0, |part| word(&part[8 * at..]));
         match (named, source) {
-            (Named::Object(object), Named::Object(other)) => Looked::Watched(
+            (FileOperand::Object(object), FileOperand::Object(other)) => LookResult::Watched(
                 Op { object, other, offset: number(1), length: number(2), flags: number(3), ..op },
                 Vec::new(),
             ),
-            (Named::Object(_), _) => Looked::Unknown,
-            _ => Looked::NoFile,
+            (FileOperand::Object(_), _) => LookResult::Unknown,
+            _ => LookResult::NoFile,
         }
     }
 

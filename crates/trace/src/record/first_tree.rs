@@ -15,10 +15,10 @@ const MOST: usize = 2_000_000;
 
 /// What was found before anything ran.
 pub(crate) struct FirstTree {
-    found: Vec<Found>,
+    found: Vec<FirstEntry>,
 }
 
-struct Found {
+struct FirstEntry {
     path: PathBuf,
     what: Before,
     bytes: u64,
@@ -37,7 +37,7 @@ enum Before {
 
 /// What the program did to what was there, by the numbers of paths.
 #[derive(Default)]
-pub struct Touched {
+pub struct TouchedPaths {
     pub opened: HashSet<u32>,
     pub listed: HashSet<u32>,
     /// Folders that got another name: what is in them is named by other paths later.
@@ -61,7 +61,7 @@ impl FirstTree {
                 };
                 let inode = (kind.is_file() && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()));
                 let uncached = if kind.is_file() { file::uncached_bytes(entry.path()).unwrap_or_default() } else { 0 };
-                found.push(Found { path: entry.into_path(), what, bytes: metadata.len(), uncached, inode });
+                found.push(FirstEntry { path: entry.into_path(), what, bytes: metadata.len(), uncached, inode });
                 ensure!(
                     found.len() <= MOST,
                     "{} holds more than {MOST} files; name a smaller folder with --under",
@@ -74,7 +74,7 @@ impl FirstTree {
 
     /// What a replay needs: what the program named, what it saw in listings, and what lay in folders that it renamed; and
     /// bytes of its files that were not in memory.
-    pub(crate) fn needed(&self, scope: &mut Scope, touched: &Touched, named: usize) -> Result<(Vec<Entry>, u64)> {
+    pub(crate) fn needed(&self, scope: &mut Scope, touched: &TouchedPaths, named: usize) -> Result<(Vec<Entry>, u64)> {
         let mut needed = Needed { scope, touched, named, moved: HashSet::default(), names: HashMap::default() };
         let (mut entries, mut uncached) = (Vec::new(), 0);
         for found in &self.found {
@@ -88,7 +88,7 @@ impl FirstTree {
 
 struct Needed<'a> {
     scope: &'a mut Scope,
-    touched: &'a Touched,
+    touched: &'a TouchedPaths,
     /// Paths up to this number are those of the program.
     named: usize,
     /// What lies in moved folders.
@@ -98,7 +98,7 @@ struct Needed<'a> {
 }
 
 impl Needed<'_> {
-    fn entry(&mut self, found: &Found) -> Result<Option<Entry>> {
+    fn entry(&mut self, found: &FirstEntry) -> Result<Option<Entry>> {
         let folder = found.path.parent().map(PathBuf::from).unwrap_or_default();
         let (above, known) = (self.known(&folder), self.known(&found.path));
         let is_root = self.scope.roots().any(|(root, _)| root == found.path);
@@ -115,7 +115,7 @@ impl Needed<'_> {
         Ok(Some(Entry { path, what: self.what(found, path, is_used)? }))
     }
 
-    fn what(&mut self, found: &Found, path: u32, is_used: bool) -> Result<EntryKind> {
+    fn what(&mut self, found: &FirstEntry, path: u32, is_used: bool) -> Result<EntryKind> {
         let first = found.inode.map(|inode| *self.names.entry(inode).or_insert(path));
         Ok(match &found.what {
             Before::Folder => EntryKind::Directory,
@@ -133,7 +133,7 @@ impl Needed<'_> {
 
     /// A file elsewhere that was opened through the link gets a name that stands for it: without, the replay's link would
     /// lead nowhere.
-    fn leads_to(&mut self, link: &Found, to: &Path, is_opened: bool) -> Option<u32> {
+    fn leads_to(&mut self, link: &FirstEntry, to: &Path, is_opened: bool) -> Option<u32> {
         let folder = link.path.parent()?.as_os_str().as_bytes();
         let end = if is_opened { link.path.canonicalize().ok() } else { None };
         match end.filter(|end| !self.scope.covers(end.as_os_str().as_bytes())) {

@@ -36,7 +36,7 @@ use anyhow::{Context, Result, ensure};
 use first_tree::FirstTree;
 use pickfs_system::sys::{process, ptrace};
 use preload::Preload;
-use program::Seen;
+use program::ProgramRecord;
 use scope::Scope;
 use starter::started;
 use std::os::unix::process::ExitStatusExt;
@@ -91,7 +91,7 @@ pub fn record(options: RecordOptions) -> Result<Recorded> {
 }
 
 /// The trace of what was seen, with what else is known of it.
-fn finished(seen: Seen, mut scope: Scope, tree: FirstTree, known: Header) -> Result<Vec<u8>> {
+fn finished(seen: ProgramRecord, mut scope: Scope, tree: FirstTree, known: Header) -> Result<Vec<u8>> {
     let named = scope.numbering.paths.len();
     let (mut tree, uncached) = tree.needed(&mut scope, &seen.touched, named)?;
     tree.append(&mut scope.brought);

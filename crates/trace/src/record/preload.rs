@@ -67,7 +67,7 @@ pub enum Greeting {
 
 /// A call as the library saw it.
 #[derive(Clone, Debug, Default)]
-pub struct Made {
+pub struct LibraryCall {
     pub tid: i32,
     pub number: i64,
     pub arguments: [u64; 6],
@@ -86,7 +86,7 @@ pub struct Made {
     pub memory: Pieces,
 }
 
-impl Made {
+impl LibraryCall {
     pub(crate) fn call(&self) -> Call {
         Call { number: self.number, arguments: self.arguments }
     }
@@ -236,7 +236,7 @@ impl Preload {
     }
 
     /// Hands on all that has ended by now; `take` returns how many operations there are then.
-    pub fn drain(&mut self, mut take: impl FnMut(Made) -> u32) -> Result<()> {
+    pub fn drain(&mut self, mut take: impl FnMut(LibraryCall) -> u32) -> Result<()> {
         let limit = self.rings.order();
         if self.sequence.is_at(limit) {
             return Ok(());
@@ -278,11 +278,11 @@ impl Preload {
     }
 
     /// What the buffer holds; none where that can be no record.
-    fn made(&mut self, ring: usize) -> Option<Made> {
+    fn made(&mut self, ring: usize) -> Option<LibraryCall> {
         let bytes = &self.buffer;
         let word =
             |at: usize| bytes.get(8 * at..8 * at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or([0; 8])));
-        let made = Made {
+        let made = LibraryCall {
             tid: *self.owners.get(&ring)?,
             number: (word(0)? >> 32) as i64,
             began: self.sequence.ops_at(word(2)?),
@@ -315,7 +315,7 @@ impl Preload {
         if sample > 0 && (made.arguments[0] as i32) < DESCRIPTORS {
             self.sampled.insert((made.tid, made.arguments[0] as i32));
         }
-        Some(Made { memory, ..made })
+        Some(LibraryCall { memory, ..made })
     }
 }
 

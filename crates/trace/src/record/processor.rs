@@ -26,13 +26,13 @@ const TICK: Duration = Duration::from_millis(1);
 #[derive(Default)]
 pub(crate) struct Processor {
     pace: Pace,
-    held: Option<Held>,
+    held: Option<PinnedThread>,
     /// They may have asked where they run, and so are not held any more.
     barred: HashSet<i32>,
 }
 
 /// A thread on the recorder's processor.
-struct Held {
+struct PinnedThread {
     tid: i32,
     /// Where it might run before, and where the recorder might.
     its: CpuSet,
@@ -130,11 +130,11 @@ impl Processor {
         // Where the thread refuses, as a setuid program does, the recorder is let go of again.
         let _ = sched_setaffinity(Pid::from_raw(tid), &one);
         let _ = ptrace::tick(TICK);
-        self.held = Some(Held { tid, its, own });
+        self.held = Some(PinnedThread { tid, its, own });
     }
 
     fn let_go(&mut self) {
-        if let Some(Held { tid, its, own }) = self.held.take() {
+        if let Some(PinnedThread { tid, its, own }) = self.held.take() {
             let _ = sched_setaffinity(Pid::from_raw(tid), &its);
             let _ = sched_setaffinity(None, &own);
             let _ = ptrace::tick(Duration::ZERO);

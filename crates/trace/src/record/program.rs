@@ -4,10 +4,10 @@
 mod ends;
 
 use super::calls::{FileCall, Request, request};
-use super::file_call::{Looked, Looker};
+use super::file_call::{LookResult, Looker};
 use super::files::{Mapping, Objects, OpenFile, is_folder};
-use super::first_tree::Touched;
-use super::preload::{Greeting, Made};
+use super::first_tree::TouchedPaths;
+use super::preload::{Greeting, LibraryCall};
 use super::scope::Scope;
 use super::stop_cost::{self, StopCost, StopNs};
 use super::threads::{Life, Pending, Resolved, Thread};
@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 /// What was seen of a program until it ended.
-pub struct Seen {
+pub struct ProgramRecord {
     pub writer: Writer,
-    pub touched: Touched,
+    pub touched: TouchedPaths,
     pub counts: Header,
 }
 
@@ -34,7 +34,7 @@ pub struct Program<'a> {
     ended: HashMap<i32, Vec<u32>>,
     objects: Objects,
     writer: Writer,
-    touched: Touched,
+    touched: TouchedPaths,
     next_thread: u32,
     /// When the program began, by the world's clock: what was before is the start of it.
     begun: Option<u64>,
@@ -62,7 +62,7 @@ impl<'a> Program<'a> {
             ended: HashMap::default(),
             objects: Objects::default(),
             writer: Writer::default(),
-            touched: Touched::default(),
+            touched: TouchedPaths::default(),
             next_thread: 0,
             begun: None,
             calibration: Vec::new(),
@@ -209,14 +209,14 @@ impl<'a> Program<'a> {
         thread.think_ns = thread.think_ns.saturating_add(ns);
     }
 
-    pub fn finish(self) -> Seen {
+    pub fn finish(self) -> ProgramRecord {
         let counts = Header {
             threads: self.next_thread,
             stop_cost_ns: if self.stop_cost.is_some() { 0 } else { stop_cost::of_gaps(self.calibration, &self.gaps) },
             wall_ns: self.begun.map_or(0, |begun| self.world.now().saturating_sub(begun)),
             ..self.counts
         };
-        Seen { writer: self.writer, touched: self.touched, counts }
+        ProgramRecord { writer: self.writer, touched: self.touched, counts }
     }
 
     fn thread(&mut self, tid: i32) -> &mut Thread {
@@ -263,7 +263,7 @@ impl<'a> Program<'a> {
     }
 
     /// A call that was made without a stop, seen in the program itself; how many operations there are then.
-    pub fn take(&mut self, mut made: Made, live: &Live) -> u32 {
+    pub fn take(&mut self, mut made: LibraryCall, live: &Live) -> u32 {
         if self.knows(made.tid) {
             live.look_at(std::mem::take(&mut made.memory), made.begin);
             self.made(&made, || live.look_at_end(made.end));
@@ -275,7 +275,7 @@ impl<'a> Program<'a> {
     }
 
     /// `at_end` has the world look at its end.
-    fn made(&mut self, made: &Made, at_end: impl FnOnce()) {
+    fn made(&mut self, made: &LibraryCall, at_end: impl FnOnce()) {
         self.unstopped = true;
         self.counts.unstopped_calls += 1;
         let cost = self.stop_ns();
@@ -357,24 +357,24 @@ impl<'a> Program<'a> {
         let (scope, world) = (&mut *self.scope, self.world);
         let mut looker = Looker { tid, thread, scope, world, objects: &mut self.objects, moved };
         match looker.look(call) {
-            Looked::Watched(op, _) if call.assumed => {
+            LookResult::Watched(op, _) if call.assumed => {
                 let began = self.writer.ops as u32;
                 self.write(tid, Op { began, ..op });
                 Resume::ToEntry
             }
-            Looked::Watched(op, place) => {
+            LookResult::Watched(op, place) => {
                 self.moves_folder |= op.kind == Kind::Rename && is_folder(&place);
                 self.await_end(tid, Resolved::Op(op, place))
             }
-            Looked::Elsewhere => {
+            LookResult::Elsewhere => {
                 self.counts.elsewhere += 1;
                 Resume::ToEntry
             }
-            Looked::Unknown => {
+            LookResult::Unknown => {
                 self.counts.not_recorded += 1;
                 Resume::ToEntry
             }
-            Looked::NoFile => Resume::ToEntry,
+            LookResult::NoFile => Resume::ToEntry,
         }
     }
 

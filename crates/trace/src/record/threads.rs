@@ -2,7 +2,7 @@
 
 use super::cpu_clock::CpuClock;
 use super::files::{Descriptors, Mappings, Objects, Shared};
-use super::preload::Made;
+use super::preload::LibraryCall;
 use super::stop_cost::{HalfStops, StopNs};
 use crate::Op;
 use std::cell::RefCell;
@@ -143,7 +143,7 @@ impl Thread {
 
     /// Accounts for a call that was made without a stop. Its CPU clock was asked only now and then: a short time between two
     /// calls is time to think, of a long one or after a stop the clock says how much.
-    pub(crate) fn made_call(&mut self, made: &Made, cost: StopNs) {
+    pub(crate) fn made_call(&mut self, made: &LibraryCall, cost: StopNs) {
         let from = made.idle_from.max(self.idle_from);
         // What the library did after the last call, and a call that is written down before it is made, such as close.
         self.unstopped_ns = self.unstopped_ns.saturating_add(made.idle_from.saturating_sub(self.idle_from));

@@ -81,12 +81,12 @@ struct Layer<'a> {
     /// Number of samples to read, and of pieces to read from each besides the first.
     files: usize,
     pieces: u64,
-    seen: BTreeMap<usize, Seen>,
+    seen: BTreeMap<usize, SampledFile>,
 }
 
 /// A sampled file.
 #[derive(Clone, Copy)]
-struct Seen {
+struct SampledFile {
     size: f64,
     amounts: Amounts,
     /// Pieces besides the first that were asked for; all that there are if it was read whole.
@@ -135,7 +135,7 @@ impl<'a> Layer<'a> {
     fn note(&mut self, task: &Task, outcome: io::Result<Contents>, problems: &mut Problems) {
         match outcome {
             Ok(contents) => {
-                self.seen.insert(task.sample, Seen::of(&contents, task.pieces));
+                self.seen.insert(task.sample, SampledFile::of(&contents, task.pieces));
             }
             Err(error) => {
                 self.samples.get(task.sample).iter().for_each(|sample| complain(problems, sample, &error));
@@ -148,7 +148,7 @@ impl<'a> Layer<'a> {
     fn stratum(&self, quantity: usize) -> Stratum {
         let way = quantity.checked_sub(1).map(|amount| &STORAGE_OPTIONS[amount / 2]);
         let in_records = way.is_some_and(|way| way.rules.in_records);
-        let size = |seen: &Seen| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
+        let size = |seen: &SampledFile| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
         let drawn = self.seen.values().map(|seen| Drawn { size: size(seen), amount: seen.amounts[quantity] }).collect();
         let bytes = if in_records { self.range.in_records } else { self.range.bytes };
         Stratum { files: self.range.files as f64, bytes: bytes as f64, drawn }
@@ -163,8 +163,8 @@ fn complain(problems: &mut Problems, sample: &Sample, error: &io::Error) {
     }
 }
 
-impl Seen {
-    fn of(contents: &Contents, pieces: u64) -> Seen {
+impl SampledFile {
+    fn of(contents: &Contents, pieces: u64) -> SampledFile {
         let mut amounts = [Amount::default(); QUANTITIES];
         amounts[0].bytes = contents.data as f64;
         for (index, way) in STORAGE_OPTIONS.iter().enumerate() {
@@ -173,7 +173,7 @@ impl Seen {
             amounts[2 + 2 * index] = amount(contents, stored.iter().map(|stored| stored.plain));
         }
         let whole = contents.pieces.len() as u64 >= contents.count;
-        Seen { size: contents.bytes as f64, amounts, pieces, whole }
+        SampledFile { size: contents.bytes as f64, amounts, pieces, whole }
     }
 }
 

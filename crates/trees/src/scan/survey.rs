@@ -158,17 +158,17 @@ impl Survey {
 
 /// One file of those that have several names.
 #[derive(Clone, Copy)]
-struct Held {
+struct LinkedFile {
     /// Rank of its lowest name, by which it is counted.
     rank: u64,
     /// Hash of the directory where that is.
     directory: u64,
-    file: Found,
+    file: FileFacts,
 }
 
 /// What counts of a file.
 #[derive(Clone, Copy)]
-struct Found {
+struct FileFacts {
     kind: Kind,
     executable: bool,
     size: u64,
@@ -177,11 +177,11 @@ struct Found {
 
 /// Files with several names, by a hash of device and inode, for all threads.
 #[derive(Default)]
-struct Linked([Mutex<Numbers<Held>>; SHARDS]);
+struct Linked([Mutex<Numbers<LinkedFile>>; SHARDS]);
 
 impl Linked {
     /// Whether it is remembered.
-    fn remember(&self, inode: u64, held: Held) -> bool {
+    fn remember(&self, inode: u64, held: LinkedFile) -> bool {
         let mut shard = self.0[inode as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
         if shard.len() >= REMEMBERED / SHARDS && !shard.contains_key(&inode) {
             return false;
@@ -193,7 +193,7 @@ impl Linked {
         true
     }
 
-    fn each(&self, mut visit: impl FnMut(&Held)) {
+    fn each(&self, mut visit: impl FnMut(&LinkedFile)) {
         for shard in &self.0 {
             shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(&mut visit);
         }
@@ -250,7 +250,7 @@ impl<'a> Counter<'a> {
         let stat = entry.stat;
         let executable = stat.stx_mode & 0o111 != 0;
         let kind = kind(entry.name, executable);
-        let found = Found { kind, executable, size: stat.stx_size, allocated: stat.stx_blocks.saturating_mul(512) };
+        let found = FileFacts { kind, executable, size: stat.stx_size, allocated: stat.stx_blocks.saturating_mul(512) };
         let name = directory.rank(entry.name);
         if stat.stx_nlink < 2 {
             directory.files += 1;
@@ -259,7 +259,7 @@ impl<'a> Counter<'a> {
         }
         self.counts.linked_names += 1;
         let inode = inode(stat, self.seed);
-        if self.linked.remember(inode, Held { rank: name, directory: directory.hash, file: found }) {
+        if self.linked.remember(inode, LinkedFile { rank: name, directory: directory.hash, file: found }) {
             directory.linked += 1;
             self.sample(&found, inode, directory, entry);
         } else if name % u64::from(stat.stx_nlink) == 0 {
@@ -269,11 +269,11 @@ impl<'a> Counter<'a> {
         }
     }
 
-    fn count(&mut self, file: &Found) {
+    fn count(&mut self, file: &FileFacts) {
         self.kinds.entry(file.kind).or_default().count(file);
     }
 
-    fn sample(&mut self, file: &Found, rank: u64, directory: &Directory, entry: &Entry) {
+    fn sample(&mut self, file: &FileFacts, rank: u64, directory: &Directory, entry: &Entry) {
         let sample = || Sample { rank, path: directory.join(entry.name), size: file.size };
         self.kinds.entry(file.kind).or_default().sample(file, rank, sample);
         self.same_size.add(file.kind, rank, file.size, sample);
@@ -360,7 +360,7 @@ impl Counts {
 }
 
 impl Tally {
-    fn count(&mut self, file: &Found) {
+    fn count(&mut self, file: &FileFacts) {
         self.files += 1;
         self.bytes = self.bytes.saturating_add(file.size);
         self.executable += u64::from(file.executable);
@@ -377,7 +377,7 @@ impl Tally {
         }
     }
 
-    fn sample(&mut self, file: &Found, rank: u64, sample: impl Fn() -> Sample) {
+    fn sample(&mut self, file: &FileFacts, rank: u64, sample: impl Fn() -> Sample) {
         let range = self.ranges.entry(range_of(file.size)).or_default();
         if range.samples.wants(rank) {
             range.samples.add(sample());
@@ -404,7 +404,7 @@ impl Tally {
 }
 
 /// Bytes that a file has less on disk than its size, from a page upwards: tails of files may lie with their inode.
-fn missing(file: &Found) -> Option<u64> {
+fn missing(file: &FileFacts) -> Option<u64> {
     const PAGE: u64 = 4096;
     file.size.checked_sub(file.allocated).filter(|missing| *missing >= PAGE)
 }

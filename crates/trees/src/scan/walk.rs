@@ -128,7 +128,7 @@ fn open_below(folder: &OwnedFd, path: &[u8], flags: OFlags) -> rustix::io::Resul
 }
 
 /// What a walk leaves.
-pub(crate) struct Walked<V> {
+pub(crate) struct WalkResult<V> {
     /// One of each thread.
     pub visitors: Vec<V>,
     pub problems: Problems,
@@ -136,7 +136,7 @@ pub(crate) struct Walked<V> {
 }
 
 /// Visits everything below `root` but the root itself.
-pub(crate) fn walk<V: Visitor>(root: &Path, options: &Options, visitor: impl Fn() -> V) -> Result<Walked<V>> {
+pub(crate) fn walk<V: Visitor>(root: &Path, options: &Options, visitor: impl Fn() -> V) -> Result<WalkResult<V>> {
     let root = Root::new(root)?;
     let origin = Mounted::of(&stat(&root.0, c"").context("looking at the root")?);
     let crew = Crew { root, origin, options: *options, queue: Queue::default(), problems: Mutex::default() };
@@ -151,7 +151,7 @@ pub(crate) fn walk<V: Visitor>(root: &Path, options: &Options, visitor: impl Fn(
         threads.into_iter().map(|thread| thread.join().expect("a thread of the walk panicked")).collect()
     });
     let problems = crew.problems.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(Walked { visitors, problems, root: crew.root })
+    Ok(WalkResult { visitors, problems, root: crew.root })
 }
 
 /// An empty name is the folder itself. Network file systems answer from what they know already.

@@ -7,7 +7,7 @@ use super::{
     Content, Doubt, Figure, FigureSource, LatenciesOf, MadeFile, PartOf, PhaseOf, Range, Reads, Recipe, ServerOf,
     Starts, StopSignal, Until, Word, leaked,
 };
-use crate::metric::{self, Shown};
+use crate::metric::{self, ReportTable};
 use crate::plan::complaint::{Complaint, Complaints, Place, listed, quoted};
 use crate::plan::table::{Field, Table, end_of, syntax};
 use crate::plan::value::choice;
@@ -366,7 +366,7 @@ fn metric_name(field: &Field, of_part: bool) -> Option<String> {
         let remedy = format!("end it with its unit, one of {}: such as requests_per_second", listed(UNITS));
         return field.refuse("is no name of a metric", remedy);
     }
-    let is_ours = |row: &metric::Metric| !matches!(row.shown, Shown::Workload | Shown::Latency);
+    let is_ours = |row: &metric::Metric| !matches!(row.shown, ReportTable::Workload | ReportTable::Latency);
     let is_counted = ["work_bytes", "work_files", "work_bytes_per_second"].contains(&text);
     if is_counted || !of_part && metric::find(text).is_some_and(is_ours) && !text.starts_with("work_") {
         return field.refuse("is measured by pickfs itself", "call it something else, such as server_write_bytes");

@@ -1,7 +1,7 @@
 //! What words and amounts of a recipe may name.
 
 use super::{Amount, Command, Word};
-use crate::plan::complaint::{Wanted, listed, quoted};
+use crate::plan::complaint::{ValueForm, listed, quoted};
 use crate::plan::table::Field;
 use crate::plan::value::words;
 use crate::plan::{Setting, SettingKind};
@@ -111,7 +111,7 @@ impl Scope<'_> {
     }
 }
 
-const COMMAND: Wanted = Wanted { what: "text", in_quotes: true, example: "[\"program\", \"word\"]" };
+const COMMAND: ValueForm = ValueForm { what: "text", in_quotes: true, example: "[\"program\", \"word\"]" };
 
 /// A word may be empty, or have several lines.
 pub(super) fn words_of(field: &Field) -> Option<Vec<String>> {

@@ -13,7 +13,7 @@ use crate::executor::vm::{
     Alike, DATA_DISK, Driver, Furnished, Guest, LEAST_MEMORY, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK,
     ROOT_DISK, Tail, find_or_save, in_the_guest, kernel_of, nth_target_disk,
 };
-use crate::executor::{Contact, Failure, Lifetime, Machine, Patience, Reached, agent_here};
+use crate::executor::{Contact, Failure, Lifetime, Machine, Patience, ContactOutcome, agent_here};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Provenance, Record};
 use pickfs_core::plan::{Cell, PROCESSORS, Plan, SIZE, Settings, Target, disks};
@@ -452,19 +452,19 @@ impl Machine for Simulations {
     }
 
     /// What is no cell is done here.
-    fn reach(&mut self, request: Request) -> Result<Reached> {
+    fn reach(&mut self, request: Request) -> Result<ContactOutcome> {
         self.running = None;
         let Job::Cell(cell) = &request.job else {
             if matches!(request.job, Job::Undo { .. }) {
                 // A cell that is started meanwhile would write into the folder that is removed.
                 self.coming.clear();
             }
-            return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
+            return Ok(ContactOutcome::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
         };
         let cell = cell.clone();
         let guest = match self.furnished.guest_of(&cell.target)? {
             Ok(guest) => guest,
-            Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
+            Err(reason) => return Ok(ContactOutcome::Nowhere(vec![reason])),
         };
         self.coming.retain(|coming| !matches!(&coming.job, Job::Cell(coming) if coming.id == cell.id));
         let (contact, running) = match self.ahead.iter().position(|ahead| ahead.cell == cell.id) {
@@ -473,7 +473,7 @@ impl Machine for Simulations {
         };
         self.running = Some(running);
         self.start_ahead();
-        Ok(Reached::Agent(Box::new(contact)))
+        Ok(ContactOutcome::Agent(Box::new(contact)))
     }
 
     fn expect(&mut self, requests: Vec<Request>) {

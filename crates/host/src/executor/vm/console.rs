@@ -21,20 +21,20 @@ const TROUBLE: [&str; 6] = ["Kernel panic", "BUG:", "Oops:", "Out of memory", "I
 const MOST_TROUBLES: usize = 3;
 
 #[derive(Default)]
-struct Kept {
+struct TailBuffer {
     bytes: VecDeque<u8>,
     said: u64,
 }
 
 /// Read by a thread, so that the writer never waits and the memory that it takes is bounded.
 pub(crate) struct Tail {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<TailBuffer>>,
     ended: Receiver<()>,
 }
 
 impl Tail {
     pub(crate) fn of<R: Read>(open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Tail {
-        let kept: Arc<Mutex<Kept>> = Arc::default();
+        let kept: Arc<Mutex<TailBuffer>> = Arc::default();
         let (end, ended) = mpsc::channel();
         let shared = kept.clone();
         std::thread::spawn(move || {
@@ -85,7 +85,7 @@ impl Tail {
     }
 }
 
-impl Kept {
+impl TailBuffer {
     fn take(&mut self, bytes: &[u8]) {
         self.said += bytes.len() as u64;
         self.bytes.extend(bytes);

@@ -9,7 +9,7 @@ use super::furnished::{Furnished, LEAST_MEMORY};
 use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
 use super::qemu::{self, Bus, Disk, Start};
 use super::{host_cache, saved, second_boot};
-use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, Reached, agent_here};
+use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, ContactOutcome, agent_here};
 use anyhow::{Context, Result};
 use pickfs_core::journal::{Outcome, Provenance, Record};
 use pickfs_core::plan::{Cell, Plan, Target};
@@ -159,20 +159,20 @@ impl Machine for Guests {
     }
 
     /// What is no cell is done here, where the disks of the guests are.
-    fn reach(&mut self, request: Request) -> Result<Reached> {
+    fn reach(&mut self, request: Request) -> Result<ContactOutcome> {
         let before = self.running.take();
         let Job::Cell(cell) = &request.job else {
-            return Ok(Reached::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
+            return Ok(ContactOutcome::Agent(Box::new(Contact::lasting(agent_here(&request.run)?, request))));
         };
         let cell = cell.clone();
         let guest = match self.furnished.guest_of(&cell.target)? {
             Ok(guest) => guest,
-            Err(reason) => return Ok(Reached::Nowhere(vec![reason])),
+            Err(reason) => return Ok(ContactOutcome::Nowhere(vec![reason])),
         };
         let boot = before.filter(|before| before.cell == cell.id).map_or(1, |before| before.boot + 1);
         let (contact, running) = self.start(&cell, guest, request, boot)?;
         self.running = Some(running);
-        Ok(Reached::Agent(Box::new(contact)))
+        Ok(ContactOutcome::Agent(Box::new(contact)))
     }
 
     fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {

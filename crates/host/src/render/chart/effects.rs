@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::painter::{Font, Painter};
-use crate::wording::tuning::{EFFECTS_LEGEND, Found, Tuned};
+use crate::wording::tuning::{EFFECTS_LEGEND, OptionVerdict, Tuned};
 
 const MARGIN: f64 = 16.0;
 const PLOT: f64 = 320.0;
@@ -60,13 +60,13 @@ fn effects(painter: &mut Painter, tuned: &Tuned, axis: &Axis, top: f64) -> f64 {
     bottom + FOOT
 }
 
-fn symbol(found: Found) -> &'static str {
+fn symbol(found: OptionVerdict) -> &'static str {
     match found {
-        Found::Useful => "less",
-        Found::ProbablyUseful => "maybe-less",
-        Found::NoDifference => "tie",
-        Found::NotSettled => "open",
-        Found::ProbablyCosts => "maybe-more",
-        Found::Costs => "more",
+        OptionVerdict::Useful => "less",
+        OptionVerdict::ProbablyUseful => "maybe-less",
+        OptionVerdict::NoDifference => "tie",
+        OptionVerdict::NotSettled => "open",
+        OptionVerdict::ProbablyCosts => "maybe-more",
+        OptionVerdict::Costs => "more",
     }
 }

@@ -2,7 +2,7 @@
 //! as they are to be shown. The script puts them in their places and computes nothing.
 
 use super::LABEL;
-use super::overview::{self, Shown};
+use super::overview::{self, DifferenceCell};
 use crate::analysis::Panel;
 use crate::render::chart::forest::View;
 use crate::render::chart::{Sheet, panels, works};
@@ -30,7 +30,7 @@ pub(crate) fn island(sheet: &Sheet) -> Value {
 /// The cells of a column of the overview, for each target that may be the reference.
 fn differences(sheet: &Sheet, panel: &Panel) -> Value {
     let against = |reference: usize| {
-        let cell = |row: &crate::analysis::Row| Some(Shown::of(panel, row, reference)?.json(row.target));
+        let cell = |row: &crate::analysis::Row| Some(DifferenceCell::of(panel, row, reference)?.json(row.target));
         let cells: Vec<Value> = panel.rows.iter().filter_map(cell).collect();
         (cells.len() > 1).then(|| (reference.to_string(), Value::Array(cells)))
     };

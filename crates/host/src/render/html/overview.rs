@@ -107,7 +107,7 @@ fn line(sheet: &Sheet, columns: &[Column], first: &Row) -> Markup {
             }
             @for column in columns {
                 @let row = column.panel.rows.iter().find(|row| row.target == first.target);
-                @let shown = row.and_then(|row| Shown::of(column.panel, row, column.work.reference?));
+                @let shown = row.and_then(|row| DifferenceCell::of(column.panel, row, column.work.reference?));
                 td class={ "n " (shown.as_ref().map_or("none", |shown| shown.class)) } data-o=(column.number)
                     data-phase=[phase(column)]
                     data-v=[shown.as_ref().map(|shown| shown.ratio)]
@@ -167,24 +167,24 @@ fn compared(row: &Row, reference: usize) -> Option<&crate::analysis::Comparison>
 }
 
 /// A difference in a cell.
-pub(crate) struct Shown {
+pub(crate) struct DifferenceCell {
     text: String,
     class: &'static str,
     ratio: f64,
 }
 
-impl Shown {
+impl DifferenceCell {
     /// `None` where there is nothing to compare.
-    pub(crate) fn of(panel: &Panel, row: &Row, reference: usize) -> Option<Shown> {
+    pub(crate) fn of(panel: &Panel, row: &Row, reference: usize) -> Option<DifferenceCell> {
         row.figure.as_ref()?;
         if row.target == reference {
-            return Some(Shown { text: "reference".to_string(), class: "same", ratio: 1.0 });
+            return Some(DifferenceCell { text: "reference".to_string(), class: "same", ratio: 1.0 });
         }
         // Times of zero give ratios that are no numbers.
         let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
         let standing = Standing::in_panel(panel, row.target, Some(found));
         let text = signed_with(standing, found.estimate.ratio);
-        Some(Shown { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
+        Some(DifferenceCell { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
     }
 
     pub(crate) fn json(&self, target: usize) -> Value {

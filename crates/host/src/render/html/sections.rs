@@ -11,7 +11,7 @@ use crate::wording::headline::answer_and_rest;
 use crate::wording::text::capital;
 use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
-use pickfs_core::metric::{self, Shown};
+use pickfs_core::metric::{self, ReportTable};
 
 pub(crate) fn verdict(model: &Model) -> Markup {
     let kind = works(model).next().map_or("No verdict", |work| kind(work.verdict.kind));
@@ -247,7 +247,7 @@ fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
 /// What is compared over all phases, and the rate of the work: the rest explains, and is folded away.
 fn is_of_the_whole(table: &Table) -> bool {
     let is_compared = |panel: &Panel| panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
-    let is_rate = |panel: &Panel| metric::find(&panel.metric).is_some_and(|row| row.shown == Shown::Throughput);
+    let is_rate = |panel: &Panel| metric::find(&panel.metric).is_some_and(|row| row.shown == ReportTable::Throughput);
     !table.is_detail() && table.panels.iter().any(|panel| is_compared(panel) || is_rate(panel))
 }
 

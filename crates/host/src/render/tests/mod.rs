@@ -68,7 +68,7 @@ fn what_is_removed_goes_by_files() {
         lab.also(target, "remove", "removed_files", 1000.0);
     }
     let model = lab.model();
-    let rates = model.works[0].beside.iter().find(|table| table.shown == Shown::Throughput).expect("rates");
+    let rates = model.works[0].beside.iter().find(|table| table.shown == ReportTable::Throughput).expect("rates");
     let shown = |panel: &Panel| {
         let of = |row: &Row| row.figure.as_ref().map_or(String::new(), |figure| panel.unit.show(figure.median));
         format!("{}: {}", panel.name, panel.rows.iter().map(of).collect::<Vec<_>>().join(", "))

@@ -2,12 +2,12 @@
 
 use super::super::{Document, Kind, Options, names, written};
 use crate::wording::advice::{self, Advice};
-use crate::wording::tuning::{Found, Importance, Interval, Measured, Row, Tuned};
+use crate::wording::tuning::{OptionVerdict, Importance, Interval, Measured, Row, Tuned};
 use pickfs_core::plan::Target;
 
 const HOSTILE: &str = "<script>`|";
 
-fn row(option: &str, value: &str, ratio: f64, finding: Found) -> Row {
+fn row(option: &str, value: &str, ratio: f64, finding: OptionVerdict) -> Row {
     Row {
         setting: format!("{option}={value}"),
         option: option.into(),
@@ -20,7 +20,7 @@ fn row(option: &str, value: &str, ratio: f64, finding: Found) -> Row {
     }
 }
 
-fn tuned(place: &str, size: (f64, Found)) -> Tuned {
+fn tuned(place: &str, size: (f64, OptionVerdict)) -> Tuned {
     let target = Target { name: "ext4 inode_size=128".into(), fs: Some("ext4".into()), ..Target::default() };
     let advice: Option<Advice> = advice::of_target(&target, &["-I".into(), "128".into()], &[]);
     let importance = |option: &str, share: f64, is_settled| Importance { option: option.into(), share, is_settled };
@@ -38,7 +38,7 @@ fn tuned(place: &str, size: (f64, Found)) -> Tuned {
         tried: 7,
         stages: vec![stage("alone", 4), stage("crossed", 5)],
         importance: vec![importance("inode_size", 0.9, size.1.is_effect()), importance("atime", 0.1, false)],
-        effects: vec![row("inode_size", "128", size.0, size.1), row("atime", "noatime", 1.0, Found::NoDifference)],
+        effects: vec![row("inode_size", "128", size.0, size.1), row("atime", "noatime", 1.0, OptionVerdict::NoDifference)],
         not_measured: Vec::new(),
         commands: Vec::new(),
         advice,
@@ -54,7 +54,7 @@ fn shown(format: &str, tunings: &[Tuned]) -> String {
 fn each_format_shows_each_effect_and_nothing_of_a_name_is_markup() {
     assert_eq!(names(Kind::Tunings), ["csv", "html", "json", "markdown", "svg", "text"]);
     for format in names(Kind::Tunings) {
-        let text = shown(format, &[tuned("nvme", (0.9, Found::Useful))]);
+        let text = shown(format, &[tuned("nvme", (0.9, OptionVerdict::Useful))]);
         for part in ["inode_size", "noatime", "no difference"] {
             let is_there = text.contains(part) || (format == "json" && text.contains(&part.replace(' ', "-")));
             assert!(is_there, "{format}: {part}: {text}");
@@ -72,7 +72,7 @@ fn each_format_shows_each_effect_and_nothing_of_a_name_is_markup() {
 
 #[test]
 fn several_tunings_are_a_table_of_what_matters_where() {
-    let both = [tuned("hdd", (0.9, Found::Useful)), tuned("nvme", (1.0, Found::NoDifference))];
+    let both = [tuned("hdd", (0.9, OptionVerdict::Useful)), tuned("nvme", (1.0, OptionVerdict::NoDifference))];
     for format in ["text", "html", "markdown"] {
         let text = shown(format, &both);
         for part in ["hdd", "nvme", "128: −10 %, useful (90 %)", "no difference"] {

@@ -5,7 +5,7 @@
 use crate::cli::confirm;
 use crate::cli::{Exit, Outcome, REFUSED};
 use anyhow::{Context, Result};
-use pickfs_disks::profile::{About, Drive, Fitted, RealDrive, Round, Wish, fitted, measure, pooled};
+use pickfs_disks::profile::{About, Drive, FittedModel, RealDrive, Round, Wish, fitted, measure, pooled};
 use pickfs_disks::{Disk, Kind, ModelSpeeds};
 use pickfs_system::sys::devices::{content, device_number, queue_file, resolved, whole_disk};
 use pickfs_system::units::{show_bytes, show_duration};
@@ -131,7 +131,7 @@ fn foreign(before: Counters, after: Counters, ours: u64) -> Option<u64> {
     (others > ours / 10).then_some(others)
 }
 
-fn print(about: &About, rounds: &[Round], fitted: &Fitted) -> Result<()> {
+fn print(about: &About, rounds: &[Round], fitted: &FittedModel) -> Result<()> {
     println!("{}, {}\n", about.name, show_bytes(about.sectors as f64 * 512.0));
     println!("  {:<38} {:>12}  {:<26} {:>12} {:>8}", "", "measured", "of 5 rounds", "the model", "off by");
     for row in compared(rounds, &fitted.disk)? {

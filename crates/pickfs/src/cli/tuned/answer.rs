@@ -4,7 +4,7 @@ use super::study::{Choice, Study, journal, weakens, word};
 use anyhow::Result;
 use pickfs_host::wording::advice::{self, Advice};
 use pickfs_host::wording::text::plain;
-use pickfs_host::wording::tuning::{Found, Importance, Interval, Kind, Measured, Row, Tuned};
+use pickfs_host::wording::tuning::{OptionVerdict, Importance, Interval, Kind, Measured, Row, Tuned};
 use pickfs_stats::judge;
 use pickfs_stats::tuning::{Answer, Config, Effect, Next, Stage, default_within, effects, importance, next};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn rows(study: &Study, effects: &[Effect]) -> Vec<Row> {
             value: value.name.into(),
             effect: Interval::of(&effect.estimate),
             is_crossed: effect.is_crossed,
-            finding: Found::of(judge(&effect.estimate, study.margin())),
+            finding: OptionVerdict::of(judge(&effect.estimate, study.margin())),
             weakens: value.weakens.map(|(_, how)| how),
             is_weak: weakens(value),
         }

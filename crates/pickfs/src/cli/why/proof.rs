@@ -1,6 +1,6 @@
 //! The proof by removal: both targets are simulated once more without a named cause, and the difference must change by its part.
 
-use super::{Again, Compared, Explained};
+use super::{Resimulation, Compared, Explained};
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Cell, FIXED_CLOCKS, Plan, SPEED, Target, order};
 use pickfs_host::analysis::owners::{Breakdown, FASTER, FREE, Proof, Removal};
@@ -13,27 +13,27 @@ use pickfs_target::stack::fs::{self, parts::Without};
 use std::time::Duration;
 
 /// A cell without a cause.
-struct Taken<'c> {
+struct AblatedCell<'c> {
     of: &'c Explained,
     removal: Removal,
     without: Target,
 }
 
-impl Taken<'_> {
+impl AblatedCell<'_> {
     fn is(&self, of: &Explained, removal: &Removal) -> bool {
         std::ptr::eq(self.of, of) && self.removal == *removal
     }
 }
 
 /// Adds to each difference what became of it without each of its causes.
-pub(super) fn prove(compared: &mut [Compared], again: &Again, each: Duration) -> Result<()> {
-    let mut all: Vec<Taken> = Vec::new();
+pub(super) fn prove(compared: &mut [Compared], again: &Resimulation, each: Duration) -> Result<()> {
+    let mut all: Vec<AblatedCell> = Vec::new();
     for one in compared.iter().filter(|one| is_to_prove(one, again.plan)) {
         for removal in removals(one) {
             for cell in one.cells {
                 let is_new = !all.iter().any(|taken| taken.is(cell, &removal));
                 if let Some(without) = without(&removal, cell).filter(|_| is_new) {
-                    all.push(Taken { of: cell, removal: removal.clone(), without });
+                    all.push(AblatedCell { of: cell, removal: removal.clone(), without });
                 }
             }
         }
@@ -93,11 +93,11 @@ fn without(removal: &Removal, cell: &Explained) -> Option<Target> {
 }
 
 /// Each with its phases; without where it could not be simulated.
-fn simulated<'c>(all: Vec<Taken<'c>>, again: &Again) -> Result<Vec<(Taken<'c>, Option<Vec<Breakdown>>)>> {
+fn simulated<'c>(all: Vec<AblatedCell<'c>>, again: &Resimulation) -> Result<Vec<(AblatedCell<'c>, Option<Vec<Breakdown>>)>> {
     let targets = all.iter().map(|taken| taken.without.clone()).collect();
     let plan = Plan { targets, ..again.plan.clone() };
     let known = order(&plan, 1);
-    let cell = |taken: &Taken| {
+    let cell = |taken: &AblatedCell| {
         let is_it = |cell: &&Cell| cell.target == taken.without && cell.work.name == taken.of.work;
         known.iter().find(is_it).cloned().context("a plan without a cell")
     };
@@ -107,7 +107,7 @@ fn simulated<'c>(all: Vec<Taken<'c>>, again: &Again) -> Result<Vec<(Taken<'c>, O
         tell(&visible_lines(&format!("simulating {name} ({work}): {}", removed(&taken.removal))));
     }
     let (phases, _) = super::simulated(&cells, again, &plan)?;
-    let kept = |(taken, phases): (Taken<'c>, Result<Vec<Breakdown>>)| match phases {
+    let kept = |(taken, phases): (AblatedCell<'c>, Result<Vec<Breakdown>>)| match phases {
         Ok(phases) => (taken, Some(phases)),
         Err(error) => {
             tell(&visible_lines(&format!("{} is not proved: {error:#}", removed(&taken.removal))));
@@ -118,7 +118,7 @@ fn simulated<'c>(all: Vec<Taken<'c>>, again: &Again) -> Result<Vec<(Taken<'c>, O
 }
 
 /// None where nothing was taken away from either.
-fn proof(compared: &Compared, removal: &Removal, found: &[(Taken, Option<Vec<Breakdown>>)]) -> Option<Proof> {
+fn proof(compared: &Compared, removal: &Removal, found: &[(AblatedCell, Option<Vec<Breakdown>>)]) -> Option<Proof> {
     let cells = compared.cells;
     let taken = cells.map(|cell| found.iter().find(|(taken, _)| taken.is(cell, removal)));
     if taken.iter().all(Option::is_none) {

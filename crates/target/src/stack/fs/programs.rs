@@ -81,7 +81,7 @@ pub struct Snapshots {
     #[serde(default)]
     pub mounts_to_roll_back: bool,
     /// Where the room of deleted ones is given back later.
-    pub freed: Option<Freed>,
+    pub freed: Option<SpaceFreedCheck>,
     /// Prints the bytes that would be free without all of them; where there is none, extents are counted.
     #[serde(default, deserialize_with = "list")]
     exclusive: &'static [&'static str],
@@ -109,14 +109,14 @@ impl Snapshots {
 /// How it is learnt that the room of deleted snapshots is free.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Freed {
+pub struct SpaceFreedCheck {
     #[serde(deserialize_with = "list")]
     program: &'static [&'static str],
     /// What it prints then.
     pub prints: &'static str,
 }
 
-impl Freed {
+impl SpaceFreedCheck {
     pub fn program(&self, spec: &FsSpec) -> Argv {
         filled(self.program, spec)
     }

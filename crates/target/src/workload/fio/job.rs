@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) struct Job {
     pub sections: Vec<Section>,
     /// Every option of the file, also of global sections.
-    options: Vec<Given>,
+    options: Vec<JobOption>,
 }
 
 /// One job with all that applies to it.
@@ -18,11 +18,11 @@ pub(crate) struct Job {
 pub(crate) struct Section {
     pub name: String,
     line: usize,
-    options: Vec<Given>,
+    options: Vec<JobOption>,
 }
 
 #[derive(Clone, Debug)]
-struct Given {
+struct JobOption {
     line: usize,
     key: String,
     value: String,
@@ -136,7 +136,7 @@ impl Job {
                 // As fio does: whatever begins so, with any or no character between.
                 let include = content.strip_prefix("include").map(|file| ("include", file.trim_start_matches('=')));
                 let (key, value) = include.or(content.split_once('=')).unwrap_or((content, "1"));
-                let given = Given { line, key: key.trim().into(), value: value.trim().into() };
+                let given = JobOption { line, key: key.trim().into(), value: value.trim().into() };
                 job.options.push(given.clone());
                 match job.sections.last_mut() {
                     Some(section) if !in_global => section.options.push(given),
@@ -187,8 +187,8 @@ fn section_name(content: &str) -> Option<&str> {
     Some(rest.strip_suffix(']').unwrap_or(rest))
 }
 
-fn reaches_elsewhere(given: &Given) -> Option<(String, String)> {
-    let Given { line, key, value } = given;
+fn reaches_elsewhere(given: &JobOption) -> Option<(String, String)> {
+    let JobOption { line, key, value } = given;
     let complain = |why: &str, remedy: &str| Some((format!("line {line}: `{key}={value}` {why}"), remedy.to_string()));
     if let Some((_, remedy)) =
         ELSEWHERE.iter().find(|(name, _)| key == name || (*name == "cgroup" && key.starts_with(name)))

@@ -21,15 +21,15 @@ struct JobOutput {
     total_err: u64,
     /// Milliseconds.
     job_runtime: u64,
-    read: Moved,
-    write: Moved,
-    trim: Moved,
-    sync: Synced,
+    read: DirectionFigures,
+    write: DirectionFigures,
+    trim: DirectionFigures,
+    sync: SyncFigures,
 }
 
 /// Figures of one direction.
 #[derive(Debug, Deserialize)]
-struct Moved {
+struct DirectionFigures {
     io_bytes: u64,
     /// Milliseconds.
     runtime: u64,
@@ -38,7 +38,7 @@ struct Moved {
 }
 
 #[derive(Debug, Deserialize)]
-struct Synced {
+struct SyncFigures {
     lat_ns: Buckets,
 }
 
@@ -114,7 +114,7 @@ struct All {
 
 impl Sum {
     fn of(section: &Section, clones: &[&JobOutput]) -> Sum {
-        let all = |of: fn(&JobOutput) -> &Moved| All::of(clones.iter().map(|job| of(job)));
+        let all = |of: fn(&JobOutput) -> &DirectionFigures| All::of(clones.iter().map(|job| of(job)));
         let moved = [("read", all(|job| &job.read)), ("write", all(|job| &job.write)), ("trim", all(|job| &job.trim))];
         let mut syncs = Latencies::new();
         clones.iter().for_each(|job| job.sync.lat_ns.record_in(&mut syncs));
@@ -166,7 +166,7 @@ impl Sum {
 }
 
 impl All {
-    fn of<'a>(clones: impl Iterator<Item = &'a Moved>) -> All {
+    fn of<'a>(clones: impl Iterator<Item = &'a DirectionFigures>) -> All {
         let mut all = All::default();
         for moved in clones {
             all.bytes += moved.io_bytes;

@@ -115,23 +115,23 @@ fn program(words: &[String], dir: &Path) -> Program {
 
 /// What the check found.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct CheckResult {
     lines: HashSet<String>,
     /// Why it failed.
     wrong: Option<String>,
 }
 
-fn look(stage: &mut Stage, check: &Program) -> Result<Seen> {
+fn look(stage: &mut Stage, check: &Program) -> Result<CheckResult> {
     let limits = stage.limits();
     match stage.run(check) {
-        Ok(printed) => Ok(Seen { lines: printed.lines().map(String::from).collect(), wrong: None }),
+        Ok(printed) => Ok(CheckResult { lines: printed.lines().map(String::from).collect(), wrong: None }),
         // Its failure is a finding, unless it was ended.
-        Err(error) => limits().map(|()| Seen { lines: HashSet::new(), wrong: Some(format!("{error:#}")) }),
+        Err(error) => limits().map(|()| CheckResult { lines: HashSet::new(), wrong: Some(format!("{error:#}")) }),
     }
 }
 
 /// A check that finds less than all where nothing was cut would invent losses.
-fn check_without_cut(acknowledged: &[(u64, String)], seen: &Seen) -> Result<()> {
+fn check_without_cut(acknowledged: &[(u64, String)], seen: &CheckResult) -> Result<()> {
     if let Some(why) = &seen.wrong {
         anyhow::bail!("the check fails although no power was cut: {why}");
     }
@@ -167,7 +167,7 @@ struct Verdicts {
     tally: Tally,
 }
 
-fn verdicts(acknowledged: &[(u64, String)], outcomes: &Outcomes<Seen>, promised: bool) -> Verdicts {
+fn verdicts(acknowledged: &[(u64, String)], outcomes: &Outcomes<CheckResult>, promised: bool) -> Verdicts {
     let mut verdicts = Verdicts { tally: Tally::of(outcomes), ..Verdicts::default() };
     for cuts in outcomes.cuts.chunk_by(|a, b| a.moment == b.moment) {
         let mut worst = 0;
@@ -183,7 +183,7 @@ fn verdicts(acknowledged: &[(u64, String)], outcomes: &Outcomes<Seen>, promised:
 
 impl Verdicts {
     /// How long before the cut the oldest transaction had been acknowledged that is lost.
-    fn take(&mut self, acknowledged: &[(u64, String)], cut: &Cut, image: &Recovered<Seen>, promised: bool) -> u64 {
+    fn take(&mut self, acknowledged: &[(u64, String)], cut: &Cut, image: &Recovered<CheckResult>, promised: bool) -> u64 {
         let at = cut.moment.at;
         let is_lost = |line: &String| image.found.as_ref().is_none_or(|seen| !seen.lines.contains(line));
         let lost: Vec<&(u64, String)> =
@@ -226,11 +226,11 @@ mod tests {
         (1..=9).map(|number| (number * 10, number.to_string())).collect()
     }
 
-    fn seen(lines: &[u64]) -> Seen {
-        Seen { lines: lines.iter().map(u64::to_string).collect(), wrong: None }
+    fn seen(lines: &[u64]) -> CheckResult {
+        CheckResult { lines: lines.iter().map(u64::to_string).collect(), wrong: None }
     }
 
-    fn at_55(found: Result<Seen, &str>, promised: bool) -> Verdicts {
+    fn at_55(found: Result<CheckResult, &str>, promised: bool) -> Verdicts {
         let mounted = found.as_ref().map(|_| Duration::from_millis(1)).map_err(|why| why.to_string());
         let moment = Moment { at: 55, span: 0, evenly: true };
         let image = Recovered { mounted, found: found.ok(), wrong: None };
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_was_acknowledged_before_the_cut_and_is_gone_is_lost() {
-        let damaged = || Seen { wrong: Some("malformed".into()), ..seen(&[1, 2, 3, 4, 5]) };
+        let damaged = || CheckResult { wrong: Some("malformed".into()), ..seen(&[1, 2, 3, 4, 5]) };
         for (found, promised, loss, lost, broken, says) in [
             (Ok(seen(&[1, 2, 3, 4, 5])), true, 0, 0, 0, ""),
             (Ok(seen(&[1, 2, 3, 4, 5, 6])), true, 0, 0, 0, ""),
@@ -266,7 +266,7 @@ mod tests {
     fn a_check_that_would_invent_losses_is_refused() {
         let all: Vec<u64> = (1..=9).collect();
         let twice = [acknowledged(), acknowledged()].concat();
-        let failed = Seen { wrong: Some("exit 1".into()), ..seen(&all) };
+        let failed = CheckResult { wrong: Some("exit 1".into()), ..seen(&all) };
         for (acknowledged, seen, says) in [
             (acknowledged(), seen(&all), ""),
             (acknowledged(), seen(&all[1..]), "does not find `1`"),

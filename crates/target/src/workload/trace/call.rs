@@ -1,7 +1,7 @@
 //! One operation of a trace, done on the file system under test.
 
 use super::bytes::to_write;
-use super::replay_dir::{Buffer, Done, LONGEST_READ, ReplayDir, nothing};
+use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing};
 use super::substitute;
 use pickfs_system::sys::file::sync_range;
 use pickfs_trace::{Kind, Op, attribute};
@@ -26,7 +26,7 @@ const OPEN_FLAGS: OFlags = OFlags::ACCMODE
 
 impl ReplayDir<'_> {
     /// Does an operation; `number` is its own, which decides what it writes.
-    pub(crate) fn call(&self, number: u32, op: &Op, buffer: &mut Buffer) -> Done {
+    pub(crate) fn call(&self, number: u32, op: &Op, buffer: &mut Buffer) -> CallOutcome {
         use Kind::*;
         match op.kind {
             Open => self.open(op),
@@ -47,7 +47,7 @@ impl ReplayDir<'_> {
         }
     }
 
-    fn open(&self, op: &Op) -> Done {
+    fn open(&self, op: &Op) -> CallOutcome {
         let flags = OFlags::from_bits_truncate(op.flags as u32) & OPEN_FLAGS;
         // A pipe must not keep a replay waiting.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -65,7 +65,7 @@ impl ReplayDir<'_> {
             }
             0
         });
-        Done { result, replaced }
+        CallOutcome { result, replaced }
     }
 
     fn read(&self, op: &Op, buffer: &mut Buffer) -> Result<u64, Errno> {
@@ -121,7 +121,7 @@ impl ReplayDir<'_> {
         }
     }
 
-    fn change_name(&self, op: &Op) -> Done {
+    fn change_name(&self, op: &Op) -> CallOutcome {
         let (folder, name, other) = (self.folder(), self.name(op.path), self.name(op.other));
         let result = match op.kind {
             Kind::MakeDir => rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o755)),
@@ -189,7 +189,7 @@ impl ReplayDir<'_> {
     }
 
     /// A file system without them is used as programs do it: they go on without.
-    fn attribute(&self, op: &Op) -> Done {
+    fn attribute(&self, op: &Op) -> CallOutcome {
         let (name, path) = (attribute::name(op.flags), self.full(op.path));
         let (mut read, itself) = ([MaybeUninit::<u8>::uninit(); 4096], op.offset == 1);
         let value = vec![b'v'; op.length.min(64 << 10) as usize];
@@ -213,7 +213,7 @@ impl ReplayDir<'_> {
             (_, object) => self.with_open(object, |f| rustix::fs::fremovexattr(f, name)),
         };
         match result {
-            Err(Errno::OPNOTSUPP) if !op.failed() => Done { result: Ok(0), replaced: true },
+            Err(Errno::OPNOTSUPP) if !op.failed() => CallOutcome { result: Ok(0), replaced: true },
             other => nothing(other).into(),
         }
     }

@@ -1,6 +1,6 @@
 //! Plays a trace: a thread for each lane, which waits where the order wants it, thinks as long as the program did, and calls.
 
-use super::replay_dir::{Done, ReplayDir};
+use super::replay_dir::{CallOutcome, ReplayDir};
 use super::schedule::{Schedule, Step, Wait};
 use anyhow::{Result, anyhow};
 use pickfs_system::sys::clock::{Clock, use_processor};
@@ -233,7 +233,7 @@ fn was_impossible(op: &Op) -> bool {
 }
 
 impl Outcome {
-    fn compare(&mut self, number: u32, op: &Op, done: &Done) {
+    fn compare(&mut self, number: u32, op: &Op, done: &CallOutcome) {
         self.replaced += u64::from(done.replaced);
         let found = match done.result {
             Ok(bytes) => bytes.min(i64::MAX as u64) as i64,

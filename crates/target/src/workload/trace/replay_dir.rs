@@ -24,14 +24,14 @@ pub(crate) struct ReplayDir<'a> {
 
 /// What a call came to: bytes that went, or an error. `replaced` where the target did not have the call, and what a program
 /// does then was done instead.
-pub(crate) struct Done {
+pub(crate) struct CallOutcome {
     pub result: Result<u64, Errno>,
     pub replaced: bool,
 }
 
-impl From<Result<u64, Errno>> for Done {
-    fn from(result: Result<u64, Errno>) -> Done {
-        Done { result, replaced: false }
+impl From<Result<u64, Errno>> for CallOutcome {
+    fn from(result: Result<u64, Errno>) -> CallOutcome {
+        CallOutcome { result, replaced: false }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What programs do where a file system does not have a call: the C library's and cp's ways. Each time is counted.
 
-use super::replay_dir::{Buffer, Done, LONGEST_READ, ReplayDir, nothing};
+use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing};
 use pickfs_trace::Op;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -12,15 +12,15 @@ fn is_missing(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::XDEV | Errno::NOTTY)
 }
 
-fn or_else(op: &Op, result: Result<u64, Errno>, instead: impl FnOnce() -> Result<u64, Errno>) -> Done {
+fn or_else(op: &Op, result: Result<u64, Errno>, instead: impl FnOnce() -> Result<u64, Errno>) -> CallOutcome {
     match result {
-        Err(error) if is_missing(error) && !op.failed() => Done { result: instead(), replaced: true },
+        Err(error) if is_missing(error) && !op.failed() => CallOutcome { result: instead(), replaced: true },
         other => other.into(),
     }
 }
 
 /// posix_fallocate(3) of the C library writes a byte into each block; of other modes nothing is left.
-pub(crate) fn allocate(replay_dir: &ReplayDir, op: &Op) -> Done {
+pub(crate) fn allocate(replay_dir: &ReplayDir, op: &Op) -> CallOutcome {
     const BLOCK: usize = 4096;
     let mode = allocation(op);
     let done = replay_dir.with_open(op.object, |file| rustix::fs::fallocate(file, mode, op.offset, op.length));
@@ -39,7 +39,7 @@ pub(crate) fn allocate(replay_dir: &ReplayDir, op: &Op) -> Done {
 }
 
 /// renameat2(2) with flags: without them, where the target does not know them.
-pub(crate) fn rename(replay_dir: &ReplayDir, op: &Op) -> Done {
+pub(crate) fn rename(replay_dir: &ReplayDir, op: &Op) -> CallOutcome {
     let (folder, from, to) = (replay_dir.folder(), replay_dir.name(op.path), replay_dir.name(op.other));
     let done = rustix::fs::renameat_with(folder, from, folder, to, rename_flags(op));
     or_else(op, nothing(done), || {
@@ -64,7 +64,7 @@ pub(crate) fn unnamed(replay_dir: &ReplayDir, path: u32, flags: OFlags) -> Resul
 }
 
 /// copy_file_range(2): as sendfile(2), which reads and writes.
-pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> Done {
+pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> CallOutcome {
     let (has_from, has_to) = (op.flags & 1 != 0, op.flags & 2 != 0);
     let done = both(replay_dir, op.object, op.other, |source, sink| {
         let (mut from, mut to) = (op.offset, op.flags >> 2);
@@ -78,7 +78,7 @@ pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -
 }
 
 /// FICLONE and FICLONERANGE: the bytes are copied.
-pub(crate) fn clone(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> Done {
+pub(crate) fn clone(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> CallOutcome {
     let whole = op.length == 0 && op.offset == 0;
     let done = if whole {
         both(replay_dir, op.other, op.object, |source, sink| nothing(rustix::fs::ioctl_ficlone(sink, source)))

@@ -8,7 +8,7 @@ use crate::probe::device::{Watch, watch_disk_of};
 use crate::stack::Place;
 use crate::stage::Doubt;
 use crate::stage::phase::*;
-use crate::stage::{Clocked, Program, Stage};
+use crate::stage::{PhaseTimer, Program, Stage};
 use crate::workload::settings::{Flag, Path as PathKind, joined, settings};
 use crate::workload::{Description, OtherDisk, Workload, text};
 use anyhow::{Context, Result, ensure};
@@ -222,7 +222,7 @@ fn write_alone(stage: &mut Stage, staged: &Path, tree: &Path) -> Result<u64> {
     Ok(clocked.durable_ns)
 }
 
-fn tell(stage: &mut Stage, source: &Source, copy: Clocked, alone: u64, into: Option<u64>) {
+fn tell(stage: &mut Stage, source: &Source, copy: PhaseTimer, alone: u64, into: Option<u64>) {
     let rate = |ns: u64| source.bytes as f64 / (ns.max(1) as f64 / 1e9);
     let rates = Rates { copy: rate(copy.durable_ns), source: rate(alone), target: into.map(rate) };
     stage.say("copy", "copied_bytes_per_second", rates.copy);

@@ -55,7 +55,7 @@ impl Workload for Walk {
 }
 
 /// How long each operation took.
-struct Walked {
+struct WalkLatencies {
     lstat: Latencies,
     /// Opening a directory and reading all of its names.
     readdir: Latencies,
@@ -111,11 +111,11 @@ impl Queue {
 
 /// Walks every directory below the root, and the root, with `jobs` threads; what is in a directory
 /// is asked for in the order in which it was listed, before any directory below is opened.
-fn walk(root: &Path, jobs: u64) -> Result<Walked> {
+fn walk(root: &Path, jobs: u64) -> Result<WalkLatencies> {
     let queue = Queue::default();
     queue.state().waiting.push(root.to_path_buf());
     in_threads(jobs, |_| {
-        let mut walked = Walked { lstat: Latencies::new(), readdir: Latencies::new() };
+        let mut walked = WalkLatencies { lstat: Latencies::new(), readdir: Latencies::new() };
         while let Some(path) = queue.next() {
             let below = walked.directory(&path);
             queue.listed(below.as_ref().ok().cloned());
@@ -132,7 +132,7 @@ fn walk(root: &Path, jobs: u64) -> Result<Walked> {
     .context("nothing walked")
 }
 
-impl Walked {
+impl WalkLatencies {
     /// The directories in it.
     fn directory(&mut self, path: &Path) -> Result<Vec<PathBuf>> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -37,7 +37,7 @@ impl Fact {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Found {
+enum PathKind {
     /// A file or a folder, which is not known yet.
     Something,
     Folder,
@@ -55,7 +55,7 @@ enum Now {
 
 struct Guess<'a> {
     scope: &'a mut Scope,
-    first: BTreeMap<u32, (Found, u64)>,
+    first: BTreeMap<u32, (PathKind, u64)>,
     now: HashMap<u32, Now>,
     /// For paths that come from a rename: the path before.
     was: HashMap<u32, u32>,
@@ -70,7 +70,7 @@ pub(crate) fn with_first_tree(trace: Trace, scope: &mut Scope, facts: &BTreeMap<
     let roots: Vec<u32> = scope.roots().map(|(_, path)| path).collect();
     let mut guess = Guess {
         scope,
-        first: roots.iter().map(|root| (*root, (Found::Folder, 0))).collect(),
+        first: roots.iter().map(|root| (*root, (PathKind::Folder, 0))).collect(),
         now: roots.iter().map(|root| (*root, Now::There)).collect(),
         was: HashMap::new(),
         changed: Default::default(),
@@ -85,12 +85,12 @@ pub(crate) fn with_first_tree(trace: Trace, scope: &mut Scope, facts: &BTreeMap<
     writer.finish(&trace.header, &scope.numbering.paths, &tree)
 }
 
-fn what(found: Found, bytes: u64) -> EntryKind {
+fn what(found: PathKind, bytes: u64) -> EntryKind {
     match found {
-        Found::Folder => EntryKind::Directory,
-        Found::Link(to) => EntryKind::Link { to },
-        Found::Node => EntryKind::Node,
-        Found::Something | Found::File => EntryKind::File { bytes, class: USUAL },
+        PathKind::Folder => EntryKind::Directory,
+        PathKind::Link(to) => EntryKind::Link { to },
+        PathKind::Node => EntryKind::Node,
+        PathKind::Something | PathKind::File => EntryKind::File { bytes, class: USUAL },
     }
 }
 
@@ -101,7 +101,7 @@ impl Guess<'_> {
         let mut tree = Vec::new();
         for (path, (found, bytes)) in &self.first {
             if folders.contains(&self.scope.numbering.paths.node(*path).above) {
-                folders.extend((*found == Found::Folder).then_some(*path));
+                folders.extend((*found == PathKind::Folder).then_some(*path));
                 tree.push(Entry { path: *path, what: what(*found, *bytes) });
             }
         }
@@ -123,13 +123,13 @@ impl Guess<'_> {
         let errno = -op.result as i32;
         match (op.kind, errno) {
             (Kind::MakeDir | Kind::Open | Kind::MakeNode | Kind::SymLink, libc::EEXIST) => {
-                self.need(op.path, Found::Something)
+                self.need(op.path, PathKind::Something)
             }
-            (Kind::Link, libc::EEXIST) => self.need(op.other, Found::Something),
+            (Kind::Link, libc::EEXIST) => self.need(op.other, PathKind::Something),
             (Kind::RemoveDir, libc::ENOTEMPTY) | (Kind::Open | Kind::Unlink, libc::EISDIR) if op.path != 0 => {
-                self.need(op.path, Found::Folder)
+                self.need(op.path, PathKind::Folder)
             }
-            (Kind::ReadLink, libc::EINVAL) => self.need(op.path, Found::Something),
+            (Kind::ReadLink, libc::EINVAL) => self.need(op.path, PathKind::Something),
             _ => {}
         }
     }
@@ -138,32 +138,32 @@ impl Guess<'_> {
         let has = |flag: i32| op.flags & flag as u64 != 0;
         match op.kind {
             Kind::Open if has(libc::O_CREAT) => self.made(op.path),
-            Kind::Open if has(libc::O_DIRECTORY) => self.need(op.path, Found::Folder),
+            Kind::Open if has(libc::O_DIRECTORY) => self.need(op.path, PathKind::Folder),
             Kind::Open => {
-                self.need(op.path, Found::Something);
+                self.need(op.path, PathKind::Something);
                 if has(libc::O_TRUNC) {
                     self.change(op.path);
                 }
             }
             Kind::MakeDir | Kind::MakeNode | Kind::SymLink => self.made(op.path),
-            Kind::RemoveDir => self.gone(op.path, Found::Folder),
-            Kind::Unlink => self.gone(op.path, Found::Something),
+            Kind::RemoveDir => self.gone(op.path, PathKind::Folder),
+            Kind::Unlink => self.gone(op.path, PathKind::Something),
             Kind::Rename => {
-                self.gone(op.path, Found::Something);
+                self.gone(op.path, PathKind::Something);
                 self.made(op.other);
                 self.was.insert(op.other, op.path);
             }
             Kind::Link => {
-                self.need(op.path, Found::Something);
+                self.need(op.path, PathKind::Something);
                 self.made(op.other);
             }
             Kind::Truncate => {
-                self.need(op.path, Found::File);
+                self.need(op.path, PathKind::File);
                 self.change(op.path);
             }
             Kind::ReadLink => {
                 let to = fact.and_then(|fact| fact.to.as_deref()).and_then(|to| self.target(op.path, to));
-                self.need(op.path, Found::Link(to));
+                self.need(op.path, PathKind::Link(to));
             }
             _ if op.path != 0 => self.looked(op.path, fact),
             _ => {}
@@ -171,11 +171,11 @@ impl Guess<'_> {
     }
 
     fn looked(&mut self, path: u32, fact: Option<&Fact>) {
-        let kind = fact.map_or(Found::Something, |fact| match fact.kind {
-            libc::S_IFDIR => Found::Folder,
-            libc::S_IFREG => Found::File,
-            libc::S_IFLNK => Found::Link(None),
-            _ => Found::Node,
+        let kind = fact.map_or(PathKind::Something, |fact| match fact.kind {
+            libc::S_IFDIR => PathKind::Folder,
+            libc::S_IFREG => PathKind::File,
+            libc::S_IFLNK => PathKind::Link(None),
+            _ => PathKind::Node,
         });
         self.need(path, kind);
         if let Some(fact) = fact.filter(|fact| fact.kind == libc::S_IFREG) {
@@ -193,10 +193,10 @@ impl Guess<'_> {
         };
         match op.kind {
             _ if path == 0 => {}
-            Kind::List => self.need(path, Found::Folder),
+            Kind::List => self.need(path, PathKind::Folder),
             Kind::Stat => self.looked(path, fact),
             Kind::Read | Kind::ReadAt => {
-                self.need(path, Found::File);
+                self.need(path, PathKind::File);
                 self.at_least(path, end);
             }
             Kind::LinkObject => self.made(op.other),
@@ -218,7 +218,7 @@ impl Guess<'_> {
     }
 
     /// It was there, or the program has made it.
-    fn need(&mut self, path: u32, found: Found) {
+    fn need(&mut self, path: u32, found: PathKind) {
         if path == 0 {
             return;
         }
@@ -242,11 +242,11 @@ impl Guess<'_> {
         }
     }
 
-    fn refine(&mut self, path: u32, found: Found) {
+    fn refine(&mut self, path: u32, found: PathKind) {
         let before = self.origin(path);
         if let Some((known, _)) = self.first.get_mut(&before) {
             let is_better =
-                *known == Found::Something || *known == Found::Link(None) && matches!(found, Found::Link(_));
+                *known == PathKind::Something || *known == PathKind::Link(None) && matches!(found, PathKind::Link(_));
             if is_better {
                 *known = found;
             }
@@ -256,9 +256,9 @@ impl Guess<'_> {
     fn folder_of(&mut self, path: u32) {
         let above = self.scope.numbering.paths.node(path).above;
         if above != 0 {
-            self.need(above, Found::Folder);
+            self.need(above, PathKind::Folder);
             // A name that another is below of is a folder.
-            self.refine(above, Found::Folder);
+            self.refine(above, PathKind::Folder);
         }
     }
 
@@ -295,7 +295,7 @@ impl Guess<'_> {
         }
     }
 
-    fn gone(&mut self, path: u32, found: Found) {
+    fn gone(&mut self, path: u32, found: PathKind) {
         self.need(path, found);
         if path != 0 {
             self.now.insert(path, Now::Gone);
@@ -304,7 +304,7 @@ impl Guess<'_> {
 
     fn change(&mut self, path: u32) {
         if path != 0 {
-            self.need(path, Found::File);
+            self.need(path, PathKind::File);
             self.changed.insert(path);
         }
     }

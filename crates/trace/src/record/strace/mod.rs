@@ -40,7 +40,7 @@ pub fn import(log: &str, under: &[Vec<u8>]) -> Result<Vec<u8>> {
         (named, _) => named,
     };
     let mut scope = Scope::of_log(under);
-    let seen = Seen {
+    let seen = LogWorld {
         folders: RefCell::default(),
         start: start.clone().unwrap_or_default(),
         line: RefCell::default(),
@@ -97,7 +97,7 @@ fn first_folder(lines: &[Numbered]) -> Option<Vec<u8>> {
 }
 
 /// What the line at hand says.
-struct Seen {
+struct LogWorld {
     /// By thread.
     folders: RefCell<HashMap<i32, Vec<u8>>>,
     /// The first folder.
@@ -106,7 +106,7 @@ struct Seen {
     now: Cell<u64>,
 }
 
-impl World for Seen {
+impl World for LogWorld {
     fn text(&self, _: i32, address: u64) -> Option<Vec<u8>> {
         self.line.borrow().as_ref()?.text(address)
     }
@@ -139,7 +139,7 @@ impl World for Seen {
 }
 
 /// A call whose end is in a later line.
-struct Begun {
+struct UnfinishedCall {
     name: String,
     arguments: String,
     at_ns: u64,
@@ -148,10 +148,10 @@ struct Begun {
 
 struct Reader<'a> {
     program: Program<'a>,
-    seen: &'a Seen,
+    seen: &'a LogWorld,
     /// Children that a later line names: their parents, in the order of those lines.
     parents: HashMap<i32, Vec<i32>>,
-    begun: HashMap<i32, Begun>,
+    begun: HashMap<i32, UnfinishedCall>,
     /// When each thread's last call ended.
     idle: HashMap<i32, u64>,
     /// What is taken off between two calls.
@@ -163,7 +163,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(lines: &[Numbered], scope: &'a mut Scope, seen: &'a Seen) -> Reader<'a> {
+    fn new(lines: &[Numbered], scope: &'a mut Scope, seen: &'a LogWorld) -> Reader<'a> {
         seen.now.set(lines[0].line.at_ns);
         let mut program = Program::new(scope, seen);
         program.begin();
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
             LineKind::Call(called) => self.call(tid, at_ns, called, None),
             LineKind::Begun { name, arguments } => {
                 let began = self.program.ops();
-                let begun = Begun { name: (*name).into(), arguments: (*arguments).into(), at_ns, began };
+                let begun = UnfinishedCall { name: (*name).into(), arguments: (*arguments).into(), at_ns, began };
                 self.begun.insert(tid, begun);
                 Ok(())
             }
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
             self.program.first(tid, tid);
             return Ok(());
         };
-        if let Some(Begun { name, arguments, .. }) = self.begun.get(&parent) {
+        if let Some(UnfinishedCall { name, arguments, .. }) = self.begun.get(&parent) {
             self.ready_to_start(parent, &name.clone(), &arguments.clone())?;
         }
         let folder = self.seen.folder(parent);

@@ -25,7 +25,7 @@ struct Change {
 }
 
 /// All that was found.
-pub(crate) struct Found<'a> {
+pub(crate) struct CutResults<'a> {
     changes: Vec<Option<Change>>,
     outcomes: &'a Outcomes<Survey>,
 }
@@ -49,9 +49,9 @@ struct OfCut {
     promised: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> CutResults<'a> {
     /// An error where a change is there that had not begun: then the cut was none.
-    pub(crate) fn new(schedule: &Schedule, stamps: &[Stamp], outcomes: &'a Outcomes<Survey>) -> Result<Found<'a>> {
+    pub(crate) fn new(schedule: &Schedule, stamps: &[Stamp], outcomes: &'a Outcomes<Survey>) -> Result<CutResults<'a>> {
         let replaced = schedule.replaced_by();
         let change = |(step, what): (usize, &Step)| {
             let Step::Change { stream, number } = *what else { return None };
@@ -68,7 +68,7 @@ impl<'a> Found<'a> {
             })
         };
         let changes = schedule.steps.iter().enumerate().map(change).collect();
-        let found = Found { changes, outcomes };
+        let found = CutResults { changes, outcomes };
         found.check_nothing_is_of_the_future().map(|()| found)
     }
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn judged(schedule: &Schedule, outcomes: &Outcomes<Survey>) -> Result<Verdicts> {
-        Found::new(schedule, &stamps(schedule), outcomes).map(|found| found.verdicts())
+        CutResults::new(schedule, &stamps(schedule), outcomes).map(|found| found.verdicts())
     }
 
     fn find(schedule: &Schedule, kind: Kind, number: u64) -> usize {

@@ -13,7 +13,7 @@ use crate::workload::settings::{Duration as DurationKind, Items, Texts, choice, 
 use crate::workload::{Description, Workload};
 use anyhow::{Context, Result};
 use changes::Changes;
-use judge::Found;
+use judge::CutResults;
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_disks::cuts::Span;
@@ -114,7 +114,7 @@ impl Workload for Ledger {
         };
         let outcomes = stage.cut_power(&cuts, |_, root| Ok(survey::survey(root, &schedule)))?;
         let found =
-            Found::new(&schedule, &stamps, &outcomes).context("what was found after the cuts contradicts itself")?;
+            CutResults::new(&schedule, &stamps, &outcomes).context("what was found after the cuts contradicts itself")?;
         let verdicts = found.verdicts();
         for (phase, losses) in [(NAMES, &verdicts.names), (CONTENTS, &verdicts.contents)] {
             report_loss(stage, phase, losses, given.every.as_nanos() as u64)?;

@@ -18,7 +18,7 @@ pub(crate) struct Survey {
 
 /// Never fails: what cannot be read is not there.
 pub(crate) fn survey(root: &Path, schedule: &Schedule) -> Survey {
-    let mut looked: Vec<Looked> = Vec::new();
+    let mut looked: Vec<FolderContent> = Vec::new();
     for (number, stream) in schedule.streams.iter().enumerate() {
         looked.push(look(&root.join(&stream.folder), number, stream));
     }
@@ -44,12 +44,12 @@ enum Place {
 
 /// What a stream's folder holds, by place: what is not in here is not there.
 #[derive(Debug, Default)]
-struct Looked {
+struct FolderContent {
     places: BTreeMap<u64, Place>,
     gone: Option<String>,
 }
 
-impl Looked {
+impl FolderContent {
     fn has(&self, kind: Kind, number: u64) -> bool {
         match (kind, self.at(kind, number)) {
             (Kind::Unlink, place) => place.is_none() && self.gone.is_none(),
@@ -68,7 +68,7 @@ impl Looked {
     }
 }
 
-fn look(folder: &Path, number: usize, stream: &Stream) -> Looked {
+fn look(folder: &Path, number: usize, stream: &Stream) -> FolderContent {
     let read = match stream.kind {
         Kind::Append => fs::read(folder.join(FILE)).map(|content| appended(number, &content)),
         Kind::Overwrite => fs::read(folder.join(FILE)).map(|content| pages(number, &content)),
@@ -82,9 +82,9 @@ fn look(folder: &Path, number: usize, stream: &Stream) -> Looked {
             let gone = before.map(|before| {
                 format!("{}: {} of {before} places are gone", stream.folder, before - places.len() as u64)
             });
-            Looked { places, gone }
+            FolderContent { places, gone }
         }
-        Err(error) => Looked { places: BTreeMap::new(), gone: Some(format!("{}: {error}", stream.folder)) },
+        Err(error) => FolderContent { places: BTreeMap::new(), gone: Some(format!("{}: {error}", stream.folder)) },
     }
 }
 
