@@ -47,7 +47,9 @@ pub fn import_any(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for importer in import::ALL {
         let file = File { label: "fuzz", name: "fuzz", text: &text, round: None };
-        let Ok(records) = records(&[file], ImportOptions { from: Some(importer.name()), rounds: false }) else { continue };
+        let Ok(records) = records(&[file], ImportOptions { from: Some(importer.name()), rounds: false }) else {
+            continue;
+        };
         let touches = |record: &Record| matches!(record, Record::Step(_) | Record::Undone(_));
         assert!(!records.iter().any(touches), "an import says what is to be undone");
         let lines: Vec<String> = records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();

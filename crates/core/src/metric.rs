@@ -337,10 +337,10 @@ mod tests {
             let entry = entry.unwrap();
             let (kind, path) = (entry.path().extension().unwrap_or_default(), entry.path());
             // What plays recipes says what these do.
-            let plays = path.parent().is_some_and(|folder| folder.ends_with("recipe"));
+            let is_in = |name: &str| path.parent().is_some_and(|folder| folder.ends_with(name));
             match kind.to_str() {
-                Some("rs") if !plays => said.extend(metrics_in(&std::fs::read_to_string(path).unwrap())),
-                Some("toml") => said.extend(metrics_of(&std::fs::read_to_string(path).unwrap())),
+                Some("rs") if !is_in("recipe") => said.extend(metrics_in(&std::fs::read_to_string(path).unwrap())),
+                Some("toml") if is_in("recipes") => said.extend(metrics_of(&std::fs::read_to_string(path).unwrap())),
                 _ => {}
             }
         }

@@ -51,7 +51,8 @@ pub fn speeds_of(disk: &Disk) -> Result<ModelSpeeds> {
     let words = disk.words(0, 0)?;
     let sectors = words[at("SECTORS")];
     let fresh = || DiskModel::start(&words).map(Clock::new).map_err(|_| anyhow::anyhow!("no such disk"));
-    let rate = |done: RequestTimes, each: u64| done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9;
+    let rate =
+        |done: RequestTimes, each: u64| done.times.len() as f64 * (each * 512) as f64 / done.took_ns as f64 * 1e9;
     let mut sequential_reads = [0.0; 3];
     // Half of a small disk.
     let count = (sectors / 2 / CHUNK).clamp(1, 500);

@@ -4,7 +4,7 @@ use crate::audit::no_python;
 use crate::common::{Lab, not_run};
 use pickfs_core::journal::fold;
 use pickfs_host::analysis::model;
-use pickfs_host::audit::{Beside, Evidence, Finding, Page, RULES, recomputed};
+use pickfs_host::audit::{CrossChecks, Evidence, Finding, Page, RULES, recomputed};
 use pickfs_host::render::{Document, Options, written};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -45,7 +45,7 @@ fn not_kept(journal: &str, page: Option<fn(String) -> String>, anew: bool) -> Ve
         Page { shown: edited(made.clone()), made, sentences: model.headlines() }
     });
     let report = serde_json::from_slice(&format("json")).expect("JSON");
-    let beside = Beside { report, anew: anew.then(|| recomputed(journal.as_bytes()).unwrap()), page, again: None };
+    let beside = CrossChecks { report, anew: anew.then(|| recomputed(journal.as_bytes()).unwrap()), page, again: None };
     let evidence = Evidence::new(journal.as_bytes(), &folded, beside).unwrap();
     let findings = evidence.findings();
     let is_lost = |finding: &Finding| !matches!(finding, Finding::Kept | Finding::NotAsked);

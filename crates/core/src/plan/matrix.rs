@@ -91,7 +91,12 @@ fn check_fit(field: &Field, targets: &[PlacedTarget]) {
     }
 }
 
-fn product<T>(targets: Vec<PlacedTarget>, field: &Field, values: &[T], with: impl Fn(&PlacedTarget, &T) -> PlacedTarget) -> Vec<PlacedTarget> {
+fn product<T>(
+    targets: Vec<PlacedTarget>,
+    field: &Field,
+    values: &[T],
+    with: impl Fn(&PlacedTarget, &T) -> PlacedTarget,
+) -> Vec<PlacedTarget> {
     let count = targets.len().saturating_mul(values.len());
     if count > MOST_TARGETS {
         let remedy = format!("use fewer values: {MOST_TARGETS} targets are the limit");

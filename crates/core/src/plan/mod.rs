@@ -48,7 +48,7 @@ pub use recipe_source::{inlined, recipe_files};
 pub use schema::schema;
 pub use setting::{Setting, SettingKind, Settings, disks, leaked, setting};
 pub use tunable::{
-    Change, SCHEDULER, FactForm, Tunable, TunableDefault, TunableKind, TunableValue, Tunables, Weakened, join,
+    Change, FactForm, SCHEDULER, Tunable, TunableDefault, TunableKind, TunableValue, Tunables, Weakened, join,
 };
 pub use words::MkfsOptions;
 

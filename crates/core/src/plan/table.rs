@@ -106,7 +106,8 @@ const SIZE: ValueForm = ValueForm { what: "a size", in_quotes: false, example: "
 const DURATION: ValueForm = ValueForm { what: "a duration", in_quotes: true, example: "\"90s\"" };
 const SHARE: ValueForm = ValueForm { what: "a share", in_quotes: true, example: "\"3%\"" };
 const LIST: ValueForm = ValueForm { what: "a list", in_quotes: false, example: "[\"...\"]" };
-pub(super) const COUNTS: ValueForm = ValueForm { what: "a list of whole numbers", in_quotes: false, example: "[10, 100]" };
+pub(super) const COUNTS: ValueForm =
+    ValueForm { what: "a list of whole numbers", in_quotes: false, example: "[10, 100]" };
 
 impl<'a> Field<'a> {
     fn at(&self, span: Range<usize>) -> Place {

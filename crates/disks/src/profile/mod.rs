@@ -14,7 +14,7 @@ pub use fit::{About, FittedModel, fitted};
 pub use real::RealDrive;
 
 use super::parameters::Kind;
-use super::virtual_clock::{CHUNK, RequestTimes, Loop, PAGE, Random, asked};
+use super::virtual_clock::{CHUNK, Loop, PAGE, Random, RequestTimes, asked};
 use anyhow::{Result, ensure};
 use figures::{Writes, median};
 use pickfs_system::sys::disk_model::{Asked, Operation};

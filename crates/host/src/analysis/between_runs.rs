@@ -15,7 +15,7 @@ use super::yardstick::Unreliable;
 use pickfs_core::journal::{Folded, Run};
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::Plan;
-use pickfs_stats::{RunContext, Estimate, Finding, Method, RunScatter, Runs};
+use pickfs_stats::{Estimate, Finding, Method, RunContext, RunScatter, Runs};
 use serde_json::Value;
 
 /// In what two runs differ, so that their times cannot be compared.

@@ -72,7 +72,7 @@ pub(crate) use levels::{Level, levels, shifts};
 pub use model::*;
 pub(crate) use overall::{ALL_WORK, Overall};
 pub(crate) use points::{Point, Series};
-pub(crate) use processor::{PickCheck, OtherSpeed};
+pub(crate) use processor::{OtherSpeed, PickCheck};
 pub(crate) use raw::{Raw, Times};
 pub(crate) use readback::{Effect, EffectRow};
 pub(crate) use repeats::RepeatsAdvice;

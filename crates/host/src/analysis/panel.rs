@@ -200,7 +200,9 @@ impl Pairing<'_> {
 
     /// What others did to the machine is in its times and rates, and not in what lies on the disk.
     fn finding(&self, estimate: &Estimate) -> Finding {
-        let lies = |found: &metric::Metric| matches!(found.shown, ReportTable::Space | ReportTable::Layout | ReportTable::Compression);
+        let lies = |found: &metric::Metric| {
+            matches!(found.shown, ReportTable::Space | ReportTable::Layout | ReportTable::Compression)
+        };
         let lies = metric::find(self.metric).is_some_and(lies);
         match pickfs_stats::judge(estimate, self.threshold) {
             Finding::TooFewRounds => Finding::TooFewRounds,

@@ -9,7 +9,8 @@ use pickfs_core::metric::{self, Combine, METRICS, Metric, ReportTable};
 use pickfs_stats::{Estimate, Finding};
 
 /// The tables of metrics over all phases, in the order of print.
-const TABLES: [ReportTable; 5] = [ReportTable::Space, ReportTable::Layout, ReportTable::Cpu, ReportTable::Device, ReportTable::Durability];
+const TABLES: [ReportTable; 5] =
+    [ReportTable::Space, ReportTable::Layout, ReportTable::Cpu, ReportTable::Device, ReportTable::Durability];
 
 /// All of a work's metrics that are no judged times.
 pub(crate) fn tables(observed: &ObservedWork, context: &WorkContext) -> Vec<Table> {

@@ -1,6 +1,6 @@
 //! This machine: a child process of this very program.
 
-use super::{Contact, Executor, Machine, ContactOutcome, agent_here};
+use super::{Contact, ContactOutcome, Executor, Machine, agent_here};
 use anyhow::Result;
 use pickfs_core::plan::Plan;
 use pickfs_core::protocol::Request;

@@ -1,7 +1,7 @@
 //! The side of the machine that measures. Each run has a folder beside the folder of the program: the plan, the journal, what
 //! the run says, and at its end the exit code.
 
-use super::message::{Order, FollowMessage};
+use super::message::{FollowMessage, Order};
 use super::{HELLO, checked_name, hash};
 use anyhow::{Context, Result, bail};
 use pickfs_system::process::own_program;

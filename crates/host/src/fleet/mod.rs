@@ -28,7 +28,7 @@ pub use message::Answer;
 pub use near::{FarRun, Finished, LEAVES, run};
 pub use on_node::{BROUGHT, Brought, JOURNAL, NODE, PLAN, job, place_of_cell};
 pub use push::{FarStore, answer};
-pub use slurm::{Begin, Errand, MOST_ELEMENTS, Slurm, State, VERB, JobKind, bring_program, remove_program};
+pub use slurm::{Begin, Errand, JobKind, MOST_ELEMENTS, Slurm, State, VERB, bring_program, remove_program};
 pub use ssh::Ssh;
 
 use anyhow::{Result, bail, ensure};

@@ -1,6 +1,6 @@
 //! The side of the user: has a run begun on a machine, and fetches what it writes, whatever happens to the link.
 
-use super::message::{Order, FollowMessage};
+use super::message::{FollowMessage, Order};
 use super::ssh::{Ssh, Start, end};
 use super::{hash, hex};
 use anyhow::{Context, Result, bail, ensure};

@@ -232,8 +232,9 @@ mod tests {
     #[test]
     fn real_runs_get_a_machine_for_themselves_and_cells_an_array() {
         let slurm = Slurm { partition: "disks".into(), options: vec!["--constraint=nvme".into()] };
-        let run =
-            slurm.sbatch(&errand("/f", JobKind::Run { begin: Begin::default(), words: Vec::new() }), Some("n2")).join(" ");
+        let run = slurm
+            .sbatch(&errand("/f", JobKind::Run { begin: Begin::default(), words: Vec::new() }), Some("n2"))
+            .join(" ");
         assert!(run.contains(" --exclusive --partition=disks --constraint=nvme --nodelist=n2"), "{run}");
         let cells = slurm.sbatch(&errand("/f", JobKind::Cells(vec!["a".into(), "b".into()])), None).join(" ");
         assert!(cells.contains(" --array=0-1 ") && !cells.contains("--exclusive"), "{cells}");

@@ -4,7 +4,7 @@ use super::guard::Guard;
 use super::live::LiveJournal;
 use super::progress::{Progress, Silent, tell};
 use crate::analysis::plain::plain;
-use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, ContactOutcome};
+use crate::executor::{Contact, ContactOutcome, Executor, Failure, Lifetime, Machine, Patience};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan};
@@ -136,7 +136,12 @@ impl Supervisor {
         self.one(cell, Job::Cell, progress)
     }
 
-    pub(crate) fn one(&mut self, cell: &Cell, job: fn(Box<Cell>) -> Job, progress: &mut dyn Progress) -> Result<JobEnd> {
+    pub(crate) fn one(
+        &mut self,
+        cell: &Cell,
+        job: fn(Box<Cell>) -> Job,
+        progress: &mut dyn Progress,
+    ) -> Result<JobEnd> {
         if stop_requested() {
             return Ok(JobEnd::Stopped);
         }

@@ -2,8 +2,8 @@
 
 use super::text::{counted, listed, percent};
 use crate::analysis::{
-    Absent, Combined, Compression, Drift, FlagGroup, PickCheck, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
-    Overall, ReadBack, Robustness, ReportTable, Table, TargetInfo, Unreliable, Warning,
+    Absent, Combined, Compression, Drift, FlagGroup, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
+    Overall, PickCheck, ReadBack, ReportTable, Robustness, Table, TargetInfo, Unreliable, Warning,
 };
 use pickfs_core::plan::OtherProcessors;
 use pickfs_stats::Sums;
@@ -69,7 +69,8 @@ fn at_other_speeds(found: &[OtherSpeed]) -> String {
         PickCheck::Yes | PickCheck::Unknown => None,
     };
     let changes: Vec<String> = found.iter().filter_map(faster).collect();
-    let are = |pick: PickCheck| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.processors));
+    let are =
+        |pick: PickCheck| found.iter().filter(move |other| other.pick == pick).map(|other| named(other.processors));
     let unknown: Vec<String> = are(PickCheck::Unknown).collect();
     let unknown = if unknown.is_empty() {
         String::new()

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::fold_file;
 use pickfs_core::plan::{Cell, Plan};
 use pickfs_host::fleet::{
-    self, BROUGHT, Begin, Brought, Errand, JOURNAL, MOST_ELEMENTS, NODE, PLAN, Slurm, State, JobKind, place_of_cell,
+    self, BROUGHT, Begin, Brought, Errand, JOURNAL, JobKind, MOST_ELEMENTS, NODE, PLAN, Slurm, State, place_of_cell,
 };
 use pickfs_host::run::{CellJobs, Part, tell};
 use pickfs_system::process::stop_requests;

@@ -343,7 +343,11 @@ fn default_pairs(plan: &Plan, names: &[&str], folded: &Folded) -> Result<Vec<Pai
 }
 
 /// The phases of each cell, and the journal of all.
-fn simulated(cells: &[Cell], again: &Resimulation, plan: &Plan) -> Result<(Vec<Result<Vec<owners::Breakdown>>>, Folded)> {
+fn simulated(
+    cells: &[Cell],
+    again: &Resimulation,
+    plan: &Plan,
+) -> Result<(Vec<Result<Vec<owners::Breakdown>>>, Folded)> {
     let first = cells.first().context("no cell to simulate")?;
     let journal = again.folder.join(format!("{}.jsonl", first.id));
     let outcomes = run::parts(plan, cells, &[again.sim], &journal, &mut Lines::default())?;

@@ -6,7 +6,7 @@ use crate::common::{Lab, failed, not_run, unable, writeback_knobs};
 use pickfs_core::journal::{Outcome, Run, fold_file};
 use pickfs_core::plan::Plan;
 use pickfs_core::protocol::{Connection, Request};
-use pickfs_host::executor::{Contact, Executor, Machine, ContactOutcome};
+use pickfs_host::executor::{Contact, ContactOutcome, Executor, Machine};
 use pickfs_host::run::{self, Lines};
 use pickfs_system::process::RUN_MARK;
 use std::io::{Read, Write};

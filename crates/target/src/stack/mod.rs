@@ -7,7 +7,7 @@
 
 pub mod above;
 pub mod backing;
-mod data;
+pub(crate) mod data;
 pub mod fs;
 pub mod layer;
 pub mod recipe;

@@ -4,10 +4,12 @@ pub(crate) use CacheState::*;
 pub(crate) use ColdProof::*;
 pub(crate) use TimedUntil::*;
 
+use serde::Deserialize;
 use std::borrow::Cow;
 
 /// A timed part of a workload.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Owned where it depends on settings; no `/` in it.
     pub name: Cow<'static, str>,
@@ -17,7 +19,12 @@ pub struct Phase {
     pub proof: ColdProof,
     pub timed: TimedUntil,
     /// It is part of what its work is judged by.
+    #[serde(default = "judged")]
     pub judged: bool,
+}
+
+fn judged() -> bool {
+    true
 }
 
 impl Phase {
@@ -50,7 +57,8 @@ impl Phase {
 }
 
 /// What the device must have read in a phase that started cold: the proof that it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ColdProof {
     /// Every byte of every file.
     AllData,
@@ -63,7 +71,8 @@ pub enum ColdProof {
 }
 
 /// The cache state that a phase starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CacheState {
     /// On the file system as the stage made it.
     Fresh,
@@ -76,7 +85,8 @@ pub enum CacheState {
 }
 
 /// Which time becomes the phase's `time_ns`. Both of its own times are always measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TimedUntil {
     /// Until the work returned: for phases that only read, and so can be repeated.
     Returned,

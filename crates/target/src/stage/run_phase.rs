@@ -3,7 +3,9 @@
 use super::account::Spent;
 use super::cell_stage::Stage;
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
-use super::phase_result::{PhaseTimer, OwnCounts, PhaseResult, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric};
+use super::phase_result::{
+    OwnCounts, PhaseResult, PhaseTimer, Readings, Samples, Unit, WORKLOAD_READ_BYTES, by_metric,
+};
 use super::sampler::{Peaks, Sampled, Sampler};
 use super::server::Used;
 use super::settle::quiet_after;
@@ -150,7 +152,11 @@ impl Stage<'_, '_> {
 
     /// Times what is no part of the job and explains it. It starts settled, with the caches as they
     /// are, and only what the workload makes of these times is reported.
-    pub(crate) fn aside(&mut self, what: &'static str, work: impl FnOnce(&mut Timed) -> Result<()>) -> Result<PhaseTimer> {
+    pub(crate) fn aside(
+        &mut self,
+        what: &'static str,
+        work: impl FnOnce(&mut Timed) -> Result<()>,
+    ) -> Result<PhaseTimer> {
         check_stop()?;
         let phase = Phase { name: what.into(), starts: CacheState::Warm, ..Phase::part("".into(), "") };
         self.spend(Spent::Settling, |stage| stage.get_ready(&phase, |_| Ok(())))?;

@@ -5,7 +5,7 @@
 
 use super::settings::{Counts, Flag, Text, Texts, Words, choice, joined, settings};
 use super::trees::{self, Dataset, GENERATED};
-use super::{Description, Workload, programs, settings, text};
+use super::{Description, Workload, described, programs, settings, text};
 use crate::stack::{Argv, Place};
 use crate::stage::phase::*;
 use crate::stage::{Program, Stage};
@@ -37,18 +37,9 @@ settings! {
 
 const NAME: &str = "command";
 
-const DESCRIPTION: Description = Description {
-    name: NAME,
-    about: "a command of your own, cold or warm, with what it needs prepared before",
-    settings: &joined::<14>(Order::ROWS, GENERATED),
-    main_setting: "command",
-    choose_programs: &["environment"],
-    ..Description::EMPTY
-};
-
 impl Workload for Command {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("command.toml", &joined::<14>(Order::ROWS, GENERATED))
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

@@ -23,6 +23,7 @@ mod system;
 pub mod trace;
 mod trees;
 
+use crate::stack::data::{commands, list};
 use crate::stack::take_down::TakeDown;
 use crate::stack::{Argv, Place, argv};
 use crate::stage::{Phase, Stage, TimedUntil};
@@ -30,6 +31,7 @@ use anyhow::Result;
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Judged, Objection, Setting, SettingKind, Settings};
 use pickfs_system::need::Need;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use trees::Dataset;
 
@@ -73,25 +75,33 @@ pub static ALL: &[&dyn Workload] = &[
     &trees::walk::Walk,
 ];
 
-/// What is constant about a workload.
+/// What is constant about a workload: data in a file of its own, but for what is code (`described!`).
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Description {
     pub name: &'static str,
     /// One sentence for `pickfs list workloads`.
     pub about: &'static str,
+    #[serde(skip)]
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for in a plan.
     pub main_setting: &'static str,
     /// Settings by which a plan chooses what is run, or what that loads, besides those that are commands.
+    #[serde(deserialize_with = "list")]
     pub choose_programs: &'static [&'static str],
     /// The timed parts, in order.
+    #[serde(deserialize_with = "list")]
     pub phases: &'static [Phase],
     /// Programs that it needs, with the packages that bring them.
+    #[serde(deserialize_with = "list")]
     pub programs: &'static [(&'static str, &'static str)],
     /// Commands that print versions of what is used.
+    #[serde(deserialize_with = "commands")]
     pub versions: &'static [&'static [&'static str]],
     /// It makes hard or symbolic links, whatever tree it works with.
     pub makes_links: bool,
     /// The tree of files that it works on, where each of its cells has one.
+    #[serde(skip)]
     pub dataset: Option<fn(&Settings) -> Dataset>,
     /// It takes snapshots of the file system under test.
     pub takes_snapshots: bool,
@@ -131,7 +141,31 @@ impl Description {
         judged: (Combine::Sum, ""),
         seconds: 0,
     };
+
+    fn read(text: &'static str) -> Description {
+        toml::from_str(text).unwrap_or_else(|error| panic!("a workload came broken: {error}"))
+    }
 }
+
+impl Default for Description {
+    fn default() -> Description {
+        Description::EMPTY
+    }
+}
+
+/// A workload's description: its file beside the code, the rows of its settings, and the tree of files that it works on.
+macro_rules! described {
+    ($file:literal, $settings:expr $(, $dataset:path)?) => {{
+        const SETTINGS: &[pickfs_core::plan::Setting] = $settings;
+        static READ: std::sync::LazyLock<Description> = std::sync::LazyLock::new(|| Description {
+            settings: SETTINGS,
+            $(dataset: Some($dataset),)?
+            ..Description::read(include_str!($file))
+        });
+        &READ
+    }};
+}
+use described;
 
 /// A named job. What depends on settings is asked with none by `pickfs list` and `pickfs doctor`, which stands for the
 /// defaults.

@@ -2,7 +2,7 @@
 
 use super::content::Pool;
 use super::settings::{Counts, Flag, Size, settings};
-use super::{Description, MEAN_OF_PHASES, Workload};
+use super::{Description, Workload, described};
 use crate::stage::Stage;
 use crate::stage::phase::*;
 use anyhow::{Context, Result, ensure};
@@ -23,16 +23,6 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "mount",
-    about: "the time to mount and to check, by how many files there are and how full it is",
-    settings: Steps::ROWS,
-    main_setting: "files",
-    judged: MEAN_OF_PHASES,
-    seconds: 60,
-    ..Description::EMPTY
-};
-
 const MOUNT: &str = "mount";
 const CHECK: &str = "check";
 const LARGE: usize = 1 << 20;
@@ -44,7 +34,7 @@ const FULLEST: u64 = 95;
 
 impl Workload for Mount {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("mount.toml", Steps::ROWS)
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

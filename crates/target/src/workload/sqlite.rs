@@ -5,11 +5,10 @@
 //! phase.
 
 use crate::stack::{Place, argv};
-use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Printed, Program, Stage};
 use crate::workload::settings::{Count, choice, settings};
 use crate::workload::staging::Staging;
-use crate::workload::{Description, Workload, text};
+use crate::workload::{Description, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::random::Random;
@@ -46,25 +45,6 @@ choice! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "sqlite",
-    about: "an application's SQLite database: rows added, looked up, changed and deleted",
-    settings: Amounts::ROWS,
-    main_setting: "transactions",
-    phases: &[
-        Phase::new("insert", "add rows, each in a transaction of its own", Fresh, AllData, Durable),
-        Phase::new("insert-many", "add rows, a hundred in a transaction", Warm, AllData, Durable),
-        Phase::new("select", "look rows up by their number, cold", Cold, Declared, Returned),
-        Phase::new("update", "change rows, each in a transaction of its own", Warm, AllData, Durable),
-        Phase::new("delete", "delete every third row, a hundred in a transaction", Warm, AllData, Durable),
-        Phase::new("vacuum", "write the database anew, without its holes", Warm, AllData, Durable),
-    ],
-    programs: &[("sqlite3", "sqlite3")],
-    versions: &[&["sqlite3", "--version"]],
-    seconds: 10,
-    ..Description::EMPTY
-};
-
 const BATCH: u64 = 100;
 const TEXT_OF_ROWS: usize = 4 << 20;
 /// Letters of a row; every number from the one to the other is as frequent.
@@ -76,7 +56,7 @@ const PAGE: u64 = 4096;
 
 impl Workload for Sqlite {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("sqlite.toml", Amounts::ROWS)
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
@@ -365,7 +345,7 @@ mod tests {
 
     #[test]
     fn every_phase_is_a_job() {
-        let phases: Vec<&str> = DESCRIPTION.phases.iter().map(|phase| &*phase.name).collect();
+        let phases: Vec<&str> = Sqlite.description().phases.iter().map(|phase| &*phase.name).collect();
         assert_eq!(phases, Job::WORDS);
     }
 

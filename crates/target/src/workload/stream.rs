@@ -3,8 +3,7 @@
 
 use super::content::{Pool, Ring};
 use super::settings::{Duration, Size, settings};
-use super::{Description, Workload};
-use crate::stage::phase::*;
+use super::{Description, Workload, described};
 use crate::stage::{SHORTEST_TIME, Stage};
 use anyhow::Result;
 use pickfs_core::plan::{Objection, Settings};
@@ -21,28 +20,12 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "stream",
-    about: "a file overwritten for a time, for the steady rate of writing",
-    settings: Streaming::ROWS,
-    main_setting: "time",
-    phases: &[Phase::new(
-        "overwrite-1GiB",
-        "overwrite a file from start to end, again and again; time of 1 GiB at the steady rate",
-        Warm,
-        AllData,
-        Durable,
-    )],
-    seconds: 10,
-    ..Description::EMPTY
-};
-
 /// Bytes of each class of content that blocks are cut from.
 const OF_EACH_CLASS: usize = 8 << 20;
 
 impl Workload for Stream {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("stream.toml", Streaming::ROWS)
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {
@@ -50,7 +33,7 @@ impl Workload for Stream {
     }
 
     fn seconds(&self, settings: &Settings) -> u64 {
-        DESCRIPTION.seconds.saturating_add(Streaming::of(settings).time.as_secs())
+        self.description().seconds.saturating_add(Streaming::of(settings).time.as_secs())
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

@@ -148,7 +148,8 @@ impl<'a> Layer<'a> {
     fn stratum(&self, quantity: usize) -> Stratum {
         let way = quantity.checked_sub(1).map(|amount| &STORAGE_OPTIONS[amount / 2]);
         let in_records = way.is_some_and(|way| way.rules.in_records);
-        let size = |seen: &SampledFile| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
+        let size =
+            |seen: &SampledFile| if in_records { survey::in_records(seen.size as u64) as f64 } else { seen.size };
         let drawn = self.seen.values().map(|seen| Drawn { size: size(seen), amount: seen.amounts[quantity] }).collect();
         let bytes = if in_records { self.range.in_records } else { self.range.bytes };
         Stratum { files: self.range.files as f64, bytes: bytes as f64, drawn }

@@ -13,7 +13,7 @@ use crate::executor::vm::{
     Alike, DATA_DISK, Driver, Furnished, Guest, LEAST_MEMORY, OTHER_DISK, RECORDING_DISK, RECORDS_DISK, REQUEST_DISK,
     ROOT_DISK, Tail, find_or_save, in_the_guest, kernel_of, nth_target_disk,
 };
-use crate::executor::{Contact, Failure, Lifetime, Machine, Patience, ContactOutcome, agent_here};
+use crate::executor::{Contact, ContactOutcome, Failure, Lifetime, Machine, Patience, agent_here};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Provenance, Record};
 use pickfs_core::plan::{Cell, PROCESSORS, Plan, SIZE, Settings, Target, disks};

@@ -9,7 +9,7 @@ use super::furnished::{Furnished, LEAST_MEMORY};
 use super::names::{BY_SERIAL, DATA_DISK, OTHER_DISK};
 use super::qemu::{self, Bus, Disk, Start};
 use super::{host_cache, saved, second_boot};
-use crate::executor::{Contact, Executor, Failure, Lifetime, Machine, Patience, ContactOutcome, agent_here};
+use crate::executor::{Contact, ContactOutcome, Executor, Failure, Lifetime, Machine, Patience, agent_here};
 use anyhow::{Context, Result};
 use pickfs_core::journal::{Outcome, Provenance, Record};
 use pickfs_core::plan::{Cell, Plan, Target};

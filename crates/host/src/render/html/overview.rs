@@ -184,7 +184,11 @@ impl DifferenceCell {
         let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
         let standing = Standing::in_panel(panel, row.target, Some(found));
         let text = signed_with(standing, found.estimate.ratio);
-        Some(DifferenceCell { text, class: class(standing, panel.better, found.estimate.ratio), ratio: found.estimate.ratio })
+        Some(DifferenceCell {
+            text,
+            class: class(standing, panel.better, found.estimate.ratio),
+            ratio: found.estimate.ratio,
+        })
     }
 
     pub(crate) fn json(&self, target: usize) -> Value {

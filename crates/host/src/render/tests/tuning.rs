@@ -2,7 +2,7 @@
 
 use super::super::{Document, Kind, Options, names, written};
 use crate::wording::advice::{self, Advice};
-use crate::wording::tuning::{OptionVerdict, Importance, Interval, Measured, Row, Tuned};
+use crate::wording::tuning::{Importance, Interval, Measured, OptionVerdict, Row, Tuned};
 use pickfs_core::plan::Target;
 
 const HOSTILE: &str = "<script>`|";
@@ -38,7 +38,10 @@ fn tuned(place: &str, size: (f64, OptionVerdict)) -> Tuned {
         tried: 7,
         stages: vec![stage("alone", 4), stage("crossed", 5)],
         importance: vec![importance("inode_size", 0.9, size.1.is_effect()), importance("atime", 0.1, false)],
-        effects: vec![row("inode_size", "128", size.0, size.1), row("atime", "noatime", 1.0, OptionVerdict::NoDifference)],
+        effects: vec![
+            row("inode_size", "128", size.0, size.1),
+            row("atime", "noatime", 1.0, OptionVerdict::NoDifference),
+        ],
         not_measured: Vec::new(),
         commands: Vec::new(),
         advice,

@@ -4,7 +4,7 @@ use super::study::{Choice, Study, journal, weakens, word};
 use anyhow::Result;
 use pickfs_host::wording::advice::{self, Advice};
 use pickfs_host::wording::text::plain;
-use pickfs_host::wording::tuning::{OptionVerdict, Importance, Interval, Kind, Measured, Row, Tuned};
+use pickfs_host::wording::tuning::{Importance, Interval, Kind, Measured, OptionVerdict, Row, Tuned};
 use pickfs_stats::judge;
 use pickfs_stats::tuning::{Answer, Config, Effect, Next, Stage, default_within, effects, importance, next};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The proof by removal: both targets are simulated once more without a named cause, and the difference must change by its part.
 
-use super::{Resimulation, Compared, Explained};
+use super::{Compared, Explained, Resimulation};
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Cell, FIXED_CLOCKS, Plan, SPEED, Target, order};
 use pickfs_host::analysis::owners::{Breakdown, FASTER, FREE, Proof, Removal};
@@ -93,7 +93,10 @@ fn without(removal: &Removal, cell: &Explained) -> Option<Target> {
 }
 
 /// Each with its phases; without where it could not be simulated.
-fn simulated<'c>(all: Vec<AblatedCell<'c>>, again: &Resimulation) -> Result<Vec<(AblatedCell<'c>, Option<Vec<Breakdown>>)>> {
+fn simulated<'c>(
+    all: Vec<AblatedCell<'c>>,
+    again: &Resimulation,
+) -> Result<Vec<(AblatedCell<'c>, Option<Vec<Breakdown>>)>> {
     let targets = all.iter().map(|taken| taken.without.clone()).collect();
     let plan = Plan { targets, ..again.plan.clone() };
     let known = order(&plan, 1);

@@ -9,7 +9,7 @@ mod output;
 
 use super::settings::{Path as PathKind, settings};
 use super::staging::Staging;
-use super::{Description, MEAN_OF_PHASES, Workload};
+use super::{Description, Workload, described};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Program, Stage};
@@ -29,21 +29,9 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "fio",
-    about: "your own fio job file, each section timed by fio's own clock",
-    settings: JobFile::ROWS,
-    main_setting: "job",
-    choose_programs: &["job"],
-    judged: MEAN_OF_PHASES,
-    programs: &[("fio", "fio")],
-    versions: &[&["fio", "--version"]],
-    ..Description::EMPTY
-};
-
 impl Workload for Fio {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("fio.toml", JobFile::ROWS)
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

@@ -9,7 +9,7 @@ pub mod blocks;
 pub mod engine;
 mod params;
 
-use super::{Description, MEAN_OF_PHASES, Workload};
+use super::{Description, Workload, described};
 use crate::stage::Doubt;
 use crate::stage::open_loop::OpenLoopLog;
 use crate::stage::phase::*;
@@ -46,16 +46,6 @@ const PHASES: &[Phase] = &[
     ),
 ];
 
-const DESCRIPTION: Description = Description {
-    name: "io",
-    about: "reads and writes of one file, sequential and random, plain or io_uring, as fast as they go or at a rate",
-    settings: Given::ROWS,
-    main_setting: "engine",
-    judged: MEAN_OF_PHASES,
-    seconds: 10,
-    ..Description::EMPTY
-};
-
 /// A loop that is itself so late has not offered what it says.
 const LATE_NS: u64 = 1_000_000;
 /// Times its schedule: a target that took longer has not kept the rate.
@@ -63,7 +53,7 @@ const LONGER: f64 = 1.05;
 
 impl Workload for Io {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("io.toml", Given::ROWS)
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

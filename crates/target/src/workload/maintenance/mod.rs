@@ -12,7 +12,7 @@ mod tail_files;
 
 use super::content::Pool;
 use super::settings::{Duration as DurationKind, Texts, choice, settings};
-use super::{Description, MEAN_OF_PHASES, Workload, programs};
+use super::{Description, Workload, described, programs};
 use crate::stage::phase::*;
 use crate::stage::{Program, Stage, Timed, UpkeepPrograms};
 use anyhow::{Context, Result};
@@ -89,16 +89,6 @@ impl Operation {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "maintenance",
-    about: "a file system grown, run full, emptied, rebuilt, checked and so on, and what other programs feel of it",
-    settings: Upkeep::ROWS,
-    main_setting: "operations",
-    judged: MEAN_OF_PHASES,
-    seconds: 60,
-    ..Description::EMPTY
-};
-
 const IDLE: &str = "idle";
 const FILE: usize = 1 << 20;
 const GIB: f64 = (1 << 30) as f64;
@@ -112,7 +102,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 impl Workload for Maintenance {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("maintenance.toml", Upkeep::ROWS)
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

@@ -4,10 +4,9 @@
 
 use super::{Power, RECOVERY, Tally, at_a_cut, fsck_found, report_loss};
 use crate::stack::Argv;
-use crate::stage::phase::*;
 use crate::stage::{Cut, Outcomes, PowerCuts, Program, Recovered, Stage};
 use crate::workload::settings::{Flag, Items, Texts, Words, joined, settings};
-use crate::workload::{Description, Workload, text};
+use crate::workload::{Description, Workload, described, text};
 use anyhow::{Result, ensure};
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_disks::cuts::Span;
@@ -29,30 +28,11 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "transactions",
-    about: "what a power cut takes of a program's transactions, by commands of your own; on simulated disks",
-    settings: &joined::<11>(Order::ROWS, Power::ROWS),
-    main_setting: "command",
-    choose_programs: &["programs"],
-    phases: &[
-        Phase::new(
-            TRANSACTIONS,
-            "oldest transaction that a cut takes: the worst of all cuts",
-            Warm,
-            Declared,
-            Returned,
-        ),
-        Phase::new(RECOVERY, "mounting after a cut: the median", Warm, Declared, Returned).only_shown(),
-    ],
-    ..Description::EMPTY
-};
-
 const TRANSACTIONS: &str = "transactions";
 
 impl Workload for Transactions {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("transactions.toml", &joined::<11>(Order::ROWS, Power::ROWS))
     }
 
     fn recording(&self, settings: &Settings) -> Option<u64> {
@@ -183,7 +163,13 @@ fn verdicts(acknowledged: &[(u64, String)], outcomes: &Outcomes<CheckResult>, pr
 
 impl Verdicts {
     /// How long before the cut the oldest transaction had been acknowledged that is lost.
-    fn take(&mut self, acknowledged: &[(u64, String)], cut: &Cut, image: &Recovered<CheckResult>, promised: bool) -> u64 {
+    fn take(
+        &mut self,
+        acknowledged: &[(u64, String)],
+        cut: &Cut,
+        image: &Recovered<CheckResult>,
+        promised: bool,
+    ) -> u64 {
         let at = cut.moment.at;
         let is_lost = |line: &String| image.found.as_ref().is_none_or(|seen| !seen.lines.contains(line));
         let lost: Vec<&(u64, String)> =

@@ -10,13 +10,12 @@ use super::content::{Pool, Ring};
 use super::settings::{Count, Duration as DurationKind, Size, Texts, choice, joined, settings};
 use super::staging::Staging;
 use super::trees::Dataset;
-use super::{Description, Workload, programs, text};
+use super::{Description, Workload, described, programs, text};
 use crate::stack::{Place, argv};
 use crate::stage::phase::*;
 use crate::stage::{Part, Periodic, PeriodicLog, Program, Stage, Timed};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::FlagKind;
-use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::need::Need;
 use pickfs_system::process::run_program;
@@ -90,16 +89,6 @@ impl Operation {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "respond",
-    about: "how soon small operations are answered while another program writes hard",
-    settings: &joined::<14>(Responding::ROWS, Dataset::ROWS),
-    main_setting: "time",
-    judged: (Combine::Largest, "worst 99th percentile"),
-    seconds: 30,
-    ..Description::EMPTY
-};
-
 /// Bytes of each class of content.
 const OF_EACH_CLASS: usize = 4 << 20;
 /// With fewer, the 99th percentile is the maximum.
@@ -110,7 +99,7 @@ const MOST_CLIENTS: u64 = 1000;
 
 impl Workload for Respond {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("respond.toml", &joined::<14>(Responding::ROWS, Dataset::ROWS))
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
@@ -161,7 +150,7 @@ impl Workload for Respond {
         let given = Responding::of(settings);
         let lasts = |background| if background == Background::Drain { given.drain_time } else { given.time };
         let backgrounds = given.phases().flat_map(|background| given.parts_of(background));
-        backgrounds.map(|background| lasts(background).as_secs()).fold(DESCRIPTION.seconds, u64::saturating_add)
+        backgrounds.map(|background| lasts(background).as_secs()).fold(self.description().seconds, u64::saturating_add)
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {

@@ -10,7 +10,7 @@ mod many;
 
 use super::content::Pool;
 use super::settings::{Duration, Items, Size, choice, settings};
-use super::{Description, MEAN_OF_PHASES, Workload};
+use super::{Description, Workload, described};
 use crate::stage::Stage;
 use crate::stage::phase::*;
 use anyhow::Result;
@@ -38,20 +38,9 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "small-files",
-    about: "what bonnie++ measures, and rename, link, append, fsync and readdir, with every latency",
-    settings: Job::ROWS,
-    main_setting: "files",
-    judged: MEAN_OF_PHASES,
-    makes_links: true,
-    seconds: 25,
-    ..Description::EMPTY
-};
-
 impl Workload for SmallFiles {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("small_files.toml", Job::ROWS)
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

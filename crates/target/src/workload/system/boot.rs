@@ -4,10 +4,9 @@
 //! which sets up what packages leave to the first boot, and then for the phase, each time in a machine of its own.
 
 use crate::stack::{Argv, argv};
-use crate::stage::phase::*;
 use crate::stage::{Program, Stage};
 use crate::workload::settings::{Text, Texts, settings};
-use crate::workload::{Description, Workload, programs, text};
+use crate::workload::{Description, Workload, described, programs, text};
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::need::Need;
@@ -27,30 +26,6 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "boot",
-    about: "a Debian root on the target, booted cold in a machine of its own, until its user space is ready",
-    settings: System::ROWS,
-    main_setting: "ready",
-    choose_programs: &["services"],
-    phases: &[Phase::new(
-        "boot",
-        "a cold boot, from the start of the kernel until the system is ready",
-        Cold,
-        Declared,
-        Returned,
-    )],
-    programs: &[
-        ("cp", "coreutils"),
-        ("systemctl", "systemd"),
-        ("init", "systemd-sysv"),
-        ("udevadm", "udev"),
-        ("dbus-daemon", "dbus"),
-    ],
-    seconds: 60,
-    ..Description::EMPTY
-};
-
 /// Files that the scripts of packages would have made, as they were not run, and the first boot
 /// does not make.
 const FILES: [(&str, &str); 5] = [
@@ -64,7 +39,7 @@ const FILES: [(&str, &str); 5] = [
 
 impl Workload for Boot {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("boot.toml", System::ROWS)
     }
 
     fn boots(&self) -> bool {
@@ -77,7 +52,7 @@ impl Workload for Boot {
             Need::Named { name: name.into(), package: Some(package.into()) }
         };
         let services = System::of(settings).services.into_iter().map(named);
-        programs(DESCRIPTION.programs).into_iter().chain(services).collect()
+        programs(self.description().programs).into_iter().chain(services).collect()
     }
 
     fn versions(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {

@@ -6,11 +6,10 @@
 
 use super::archive::{self, ArchiveContents};
 use crate::stack::{Argv, Place, argv};
-use crate::stage::phase::*;
 use crate::stage::{Program, Stage};
 use crate::workload::settings::{Count, Flag, Path as PathKind, Text, Texts, settings};
 use crate::workload::staging::Staging;
-use crate::workload::{Description, Workload, programs, text};
+use crate::workload::{Description, Workload, described, programs, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::need::Need;
@@ -31,35 +30,6 @@ settings! {
         jobs: Count<1>, "how many compilers at once; by default as many as there are processors";
     }
 }
-
-const DESCRIPTION: Description = Description {
-    name: "kernel",
-    about: "a Linux kernel: unpack, configure, compile, compile again unchanged, remove",
-    settings: Source::ROWS,
-    main_setting: "tarball",
-    choose_programs: &["tarball", "configure", "goals"],
-    phases: &[
-        Phase::new("unpack", "tar -x of the kernel source from memory, until durable", Fresh, Metadata, Durable),
-        Phase::new("configure", "make tinyconfig, cold, until durable", Cold, Declared, Durable),
-        Phase::new("compile", "make, with a compiler for each processor, cold, until durable", Cold, Declared, Durable),
-        Phase::new("recompile", "make with nothing changed, warm, until durable", Warm, Metadata, Durable),
-        Phase::new("remove", "rm -rf, cold, until durable", Cold, Metadata, Durable),
-    ],
-    programs: &[
-        ("tar", "tar"),
-        ("make", "make"),
-        ("gcc", "gcc"),
-        ("ld", "binutils"),
-        ("flex", "flex"),
-        ("bison", "bison"),
-        ("bc", "bc"),
-        ("rm", "coreutils"),
-    ],
-    versions: &[&["gcc", "--version"], &["ld", "--version"], &["make", "--version"]],
-    makes_links: true,
-    seconds: 240,
-    ..Description::EMPTY
-};
 
 /// Where Debian's packages put kernel sources.
 const SOURCES: &str = "/usr/src";
@@ -90,11 +60,11 @@ struct Staged {
 
 impl Workload for Kernel {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("kernel.toml", Source::ROWS)
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
-        let mut needs = programs(DESCRIPTION.programs);
+        let mut needs = programs(self.description().programs);
         needs.push(Need::Header { name: "stdio.h", package: "libc6-dev" });
         needs.extend(Source::of(settings).found().iter().flat_map(|tarball| archive::needs(tarball)));
         needs

@@ -7,11 +7,10 @@
 use super::archive::ArchiveContents;
 use super::manager::Manager;
 use crate::stack::{Argv, Place, argv};
-use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Printed, Program, Stage};
 use crate::workload::settings::{Path as PathKind, Texts, settings};
 use crate::workload::staging::{Staging, fits};
-use crate::workload::{Description, Workload, text};
+use crate::workload::{Description, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::need::Need;
@@ -31,28 +30,6 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "packages",
-    about: "some hundred packages: install, list every installed file, remove",
-    settings: Selection::ROWS,
-    main_setting: "archive",
-    choose_programs: &["names"],
-    phases: &[
-        Phase::new(
-            "install",
-            "install all packages from memory, without their scripts, until durable",
-            Fresh,
-            Metadata,
-            Durable,
-        ),
-        Phase::new("list", "let the package manager list every installed file, cold", Cold, Declared, Returned),
-        Phase::new("remove", "remove all packages, cold, until durable", Cold, Metadata, Durable),
-    ],
-    makes_links: true,
-    seconds: 120,
-    ..Description::EMPTY
-};
-
 const USUAL: &str = "xfce4";
 
 /// Lists of paths are the most compressible of all that is installed, and the rest's ratio says little of them.
@@ -68,7 +45,7 @@ struct Staged {
 
 impl Workload for Packages {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("packages.toml", Selection::ROWS)
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {

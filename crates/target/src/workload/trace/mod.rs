@@ -11,7 +11,7 @@ mod substitute;
 
 use super::settings::{NameOrPath, Number, choice, settings};
 use super::staging::Staging;
-use super::{Description, Workload};
+use super::{Description, Workload, described};
 use crate::stack::Place;
 use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Latencies, Stage};
@@ -42,14 +42,6 @@ settings! {
 
 const PHASE: &str = "replay";
 
-const DESCRIPTION: Description = Description {
-    name: "trace",
-    about: "your own program, recorded once with `pickfs record` and replayed on every target",
-    settings: Recording::ROWS,
-    main_setting: "trace",
-    ..Description::EMPTY
-};
-
 /// What all targets write is the same.
 const SEED: u64 = 1;
 const MOST_THINKING: f64 = 1000.0;
@@ -58,7 +50,7 @@ const BESIDE_REPLAY: u64 = 5;
 
 impl Workload for Replayed {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("trace.toml", Recording::ROWS)
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

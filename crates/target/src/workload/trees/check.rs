@@ -5,10 +5,9 @@
 //! faster file system gains less, as it would under the program itself.
 
 use super::{Dataset, Jobs, in_threads};
-use crate::stage::phase::*;
 use crate::stage::{Latencies, Stage};
 use crate::workload::settings::{Count, Size, joined, settings};
-use crate::workload::{Description, Workload};
+use crate::workload::{Description, Workload, described};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
 use std::path::{Path, PathBuf};
@@ -24,27 +23,13 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "check",
-    about: "small files of a tree, by default a static site: each read whole, with work for the processor",
-    settings: &joined::<9>(&joined::<8>(Dataset::ROWS, Checking::ROWS), Jobs::ROWS),
-    main_setting: "source",
-    phases: &[Phase::new(
-        "check",
-        "read small files whole and go through lines, words and links of each, cold",
-        Cold,
-        Declared,
-        Returned,
-    )],
-    programs: &[("cp", "coreutils")],
-    dataset: Some(Dataset::of_a_site),
-    seconds: 10,
-    ..Description::EMPTY
-};
-
 impl Workload for Check {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!(
+            "check.toml",
+            &joined::<9>(&joined::<8>(Dataset::ROWS, Checking::ROWS), Jobs::ROWS),
+            Dataset::of_a_site
+        )
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -7,10 +7,9 @@ use super::blocks::{BLOCK, Blocks};
 use super::overlay::{MOST_LAYERS, Overlay};
 use super::{Dataset, Staged, text};
 use crate::stack::{Place, argv};
-use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Stage};
 use crate::workload::settings::{Count, joined, settings};
-use crate::workload::{Description, Workload, programs};
+use crate::workload::{Description, Workload, described, programs};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
 use pickfs_system::need::Need;
@@ -37,48 +36,15 @@ settings! {
 const ROWS: [pickfs_core::plan::Setting; Amounts::ROWS.len() + Dataset::ROWS.len()] =
     joined(Amounts::ROWS, Dataset::ROWS);
 
-const DESCRIPTION: Description = Description {
-    name: "containers",
-    about: "an image of containers unpacked layer by layer, read and changed through overlayfs, removed",
-    settings: &ROWS,
-    main_setting: "source",
-    phases: &[
-        Phase::new("unpack", "tar -x of each layer from memory, until durable", Fresh, Metadata, Durable),
-        Phase::new("read", "tar -c of all layers as one tree into a pipe that discards, cold", Cold, AllData, Returned),
-        Phase::new("walk", "lstat of every entry of all layers as one tree, cold", Cold, Metadata, Returned),
-        Phase::new(
-            "change",
-            "each container's blocks in files of the image, cold, until durable",
-            Cold,
-            AnyRead,
-            Durable,
-        ),
-        Phase::new(
-            "remove",
-            "rm -rf of the containers, then of the layers, cold, until durable",
-            Cold,
-            Metadata,
-            Durable,
-        ),
-    ],
-    programs: &[("tar", "tar"), ("rm", "coreutils")],
-    // overlayfs renames with RENAME_WHITEOUT and keeps attributes, as no file system does that has no links.
-    makes_links: true,
-    mounts_overlayfs: true,
-    seconds: 20,
-    dataset: Some(Dataset::of),
-    ..Description::EMPTY
-};
-
 impl Workload for Containers {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("containers.toml", &ROWS, Dataset::of)
     }
 
     fn needs(&self, _: &Settings) -> Vec<Need> {
         let hint = "load its module: `modprobe overlay`";
         let overlay = Need::Kernel { filesystem: "overlay", hint };
-        programs(DESCRIPTION.programs).into_iter().chain([overlay]).collect()
+        programs(self.description().programs).into_iter().chain([overlay]).collect()
     }
 
     fn prepare(&self, settings: &Settings, place: &Place) -> Result<()> {

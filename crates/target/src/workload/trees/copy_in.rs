@@ -7,10 +7,9 @@ use super::{Dataset, GENERATED, verify};
 use crate::probe::device::{Watch, watch_disk_of};
 use crate::stack::Place;
 use crate::stage::Doubt;
-use crate::stage::phase::*;
 use crate::stage::{PhaseTimer, Program, Stage};
 use crate::workload::settings::{Flag, Path as PathKind, joined, settings};
-use crate::workload::{Description, OtherDisk, Workload, text};
+use crate::workload::{Description, OtherDisk, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::journal::{FlagKind, HELD_BACK};
 use pickfs_core::plan::{Objection, Settings};
@@ -31,18 +30,6 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "copy-in",
-    about: "a tree brought from another disk, and which of the two sides held it back",
-    settings: &joined::<7>(Origin::ROWS, GENERATED),
-    main_setting: "source",
-    phases: &[Phase::new("copy", "cp -a from another disk, cold there, until durable", Fresh, Metadata, Durable)],
-    programs: &[("cp", "coreutils"), ("rm", "coreutils"), ("sync", "coreutils"), ("tar", "tar")],
-    seconds: 20,
-    dataset: Some(Dataset::of),
-    ..Description::EMPTY
-};
-
 /// The share of what the source's files take on their disk that must be read for the copy to be
 /// called cold there.
 const COLD_SHARE: f64 = 0.9;
@@ -51,7 +38,7 @@ const ALIKE: f64 = 0.9;
 
 impl Workload for CopyIn {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("copy_in.toml", &joined::<7>(Origin::ROWS, GENERATED), Dataset::of)
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

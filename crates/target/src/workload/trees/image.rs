@@ -2,10 +2,9 @@
 
 use super::Dataset;
 use super::blocks::{BLOCK, Blocks, Piece};
-use crate::stage::phase::*;
 use crate::stage::{Latencies, Stage};
 use crate::workload::settings::{Count, joined, settings};
-use crate::workload::{Description, Workload, text};
+use crate::workload::{Description, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
 use pickfs_system::random::Random;
@@ -25,35 +24,12 @@ settings! {
 const ROWS: [pickfs_core::plan::Setting; Reading::ROWS.len() + Dataset::ROWS.len()] =
     joined(Reading::ROWS, Dataset::ROWS);
 
-const DESCRIPTION: Description = Description {
-    name: "image",
-    about: "a tree packed into a read-only image (erofs, squashfs), and read from it",
-    settings: &ROWS,
-    main_setting: "reads",
-    phases: &[
-        Phase::new(
-            "pack",
-            "the tree packed onto the device from memory, until durable and mounted",
-            Fresh,
-            Metadata,
-            Durable,
-        ),
-        Phase::new("tar-read", "tar -c into a pipe that discards, cold", Cold, Declared, Returned),
-        Phase::new("read-random", "blocks of 4 KiB read from files in random order, cold", Cold, Declared, Returned),
-    ],
-    programs: &[("tar", "tar"), ("sync", "coreutils")],
-    makes_image: true,
-    seconds: 15,
-    dataset: Some(Dataset::of),
-    ..Description::EMPTY
-};
-
 /// What is read at random compresses better or worse than the tree does on average; with this many pieces not by half.
 const SURELY: u64 = 2;
 
 impl Workload for Image {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("image.toml", &ROWS, Dataset::of)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

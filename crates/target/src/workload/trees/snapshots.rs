@@ -3,10 +3,9 @@
 
 use super::Dataset;
 use super::blocks::{BLOCK, Blocks, Piece};
-use crate::stage::phase::*;
 use crate::stage::{AfterPhase, Program, SnapshotPrograms, Stage, Timed};
 use crate::workload::settings::{Count, joined, settings};
-use crate::workload::{Description, Workload, text};
+use crate::workload::{Description, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
 use pickfs_system::random::Random;
@@ -28,47 +27,12 @@ settings! {
 const ROWS: [pickfs_core::plan::Setting; Amounts::ROWS.len() + Dataset::ROWS.len()] =
     joined(Amounts::ROWS, Dataset::ROWS);
 
-const DESCRIPTION: Description = Description {
-    name: "snapshots",
-    about: "what snapshots cost: taken, held while files change, sent away, deleted, received, gone back to",
-    settings: &ROWS,
-    main_setting: "snapshots",
-    phases: &[
-        Phase::new("write", "cp -a from memory, until durable", Fresh, Metadata, Durable).only_shown(),
-        Phase::new("change", "blocks of files written anew, without a snapshot, until durable", Warm, AllData, Durable)
-            .only_shown(),
-        Phase::new("take", "the snapshots, one after the other, until durable", Warm, AllData, Durable),
-        Phase::new(
-            "change-held",
-            "blocks of files written anew while all are held, until durable",
-            Warm,
-            AllData,
-            Durable,
-        ),
-        Phase::new("send", "the first snapshot as a stream into a pipe that discards, cold", Cold, Declared, Returned),
-        Phase::new("delete", "all snapshots, until what they held is free", Warm, AllData, Durable),
-        Phase::new("receive", "the first one made anew of its stream, which lies in memory", Warm, AllData, Durable),
-        Phase::new(
-            "roll-back",
-            "files changed after one more snapshot are again as it holds them, mounted anew where that takes it",
-            Warm,
-            AllData,
-            Durable,
-        ),
-    ],
-    programs: &[("cp", "coreutils")],
-    takes_snapshots: true,
-    seconds: 20,
-    dataset: Some(Dataset::of),
-    ..Description::EMPTY
-};
-
 /// For giving the room of deleted snapshots back.
 const AT_MOST: Duration = Duration::from_secs(300);
 
 impl Workload for Snapshots {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("snapshots.toml", &ROWS, Dataset::of)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -5,8 +5,7 @@
 
 use super::Dataset;
 use crate::stage::Stage;
-use crate::stage::phase::*;
-use crate::workload::{Description, Workload, text};
+use crate::workload::{Description, Workload, described, text};
 use anyhow::{Result, ensure};
 use pickfs_core::plan::Settings;
 use pickfs_trees::Modes;
@@ -14,27 +13,9 @@ use std::path::Path;
 
 pub(crate) struct Tree;
 
-const DESCRIPTION: Description = Description {
-    name: "tree",
-    about: "daily work on a tree of files: write, read by tar and by cp, walk, remove",
-    settings: Dataset::ROWS,
-    main_setting: "source",
-    phases: &[
-        Phase::new("write", "cp -a from memory, until durable", Fresh, Metadata, Durable),
-        Phase::new("tar-read", "tar -c into a pipe that discards, cold", Cold, AllData, Returned),
-        Phase::new("copy-read", "cp -a into memory, cold", Cold, AllData, Returned),
-        Phase::new("stat-walk", "lstat of every entry, cold", Cold, Metadata, Returned),
-        Phase::new("remove", "rm -rf, cold, until durable", Cold, Metadata, Durable),
-    ],
-    programs: &[("cp", "coreutils"), ("tar", "tar"), ("rm", "coreutils")],
-    seconds: 12,
-    dataset: Some(Dataset::of),
-    ..Description::EMPTY
-};
-
 impl Workload for Tree {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("tree.toml", Dataset::ROWS, Dataset::of)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -7,10 +7,9 @@ use super::blocks::BLOCK;
 use super::{Dataset, Staged, text};
 use crate::stack::fs::{self, Filesystem};
 use crate::stack::{Argv, argv, backing};
-use crate::stage::phase::*;
 use crate::stage::{AfterPhase, DiskImage, Latencies, OpenDisk, Program, Stage, Timed};
 use crate::workload::settings::{Count, Size, choice, joined, settings};
-use crate::workload::{Description, MEAN_OF_PHASES, Workload, programs};
+use crate::workload::{Description, Workload, described, programs};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::journal::FlagKind;
 use pickfs_core::plan::{Objection, Settings};
@@ -48,34 +47,6 @@ settings! {
 
 const ROWS: [pickfs_core::plan::Setting; Disk::ROWS.len() + Dataset::ROWS.len()] = joined(Disk::ROWS, Dataset::ROWS);
 
-const DESCRIPTION: Description = Description {
-    name: "vm-image",
-    about: "the image of a virtual machine: made, installed to, written at random, read, discarded inside, cloned",
-    settings: &ROWS,
-    main_setting: "format",
-    phases: &[
-        Phase::new("create", "the image is made", Fresh, AnyRead, Durable).only_shown(),
-        Phase::new(
-            "install",
-            "inside: mkfs, cp -a from memory, and the database, durable at both",
-            Warm,
-            AnyRead,
-            Durable,
-        ),
-        Phase::new("write", "inside: random writes into the database, each durable at both", Warm, AnyRead, Durable),
-        Phase::new("read", "inside: tar -c of all into a pipe that discards, cold at both", Cold, Declared, Returned),
-        Phase::new("discard", "inside: fstrim, once the tree was removed", Warm, AnyRead, Durable),
-        Phase::new("clone", "cp --reflink=auto of the image, which no machine uses, cold", Cold, Declared, Durable),
-        Phase::new("write-clone", "inside the clone: its first random writes", Warm, AnyRead, Durable),
-        Phase::new("write-held", "inside the image: random writes while the clone is held", Warm, AnyRead, Durable),
-    ],
-    opens_disks: true,
-    judged: MEAN_OF_PHASES,
-    seconds: 60,
-    dataset: Some(Dataset::of),
-    ..Description::EMPTY
-};
-
 /// The share of a disk that its own file system may take.
 const OF_INNER: f64 = 0.2;
 /// The share of what is inside that a cold read must have brought from the disk inside.
@@ -85,7 +56,7 @@ const ROOM: u64 = 1 << 20;
 
 impl Workload for VmImage {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("vm_image.toml", &ROWS, Dataset::of)
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {

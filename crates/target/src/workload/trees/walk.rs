@@ -2,10 +2,9 @@
 //! the metadata of every file, and writes nothing.
 
 use super::{Dataset, Jobs, in_threads};
-use crate::stage::phase::*;
 use crate::stage::{Latencies, Stage};
 use crate::workload::settings::joined;
-use crate::workload::{Description, Workload};
+use crate::workload::{Description, Workload, described};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -17,21 +16,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct Walk;
 
-const DESCRIPTION: Description = Description {
-    name: "walk",
-    about: "metadata of a tree, by default a static site: every directory listed, every entry's lstat",
-    settings: &joined::<6>(Dataset::ROWS, Jobs::ROWS),
-    main_setting: "source",
-    phases: &[Phase::new("walk", "list every directory and lstat every entry, cold", Cold, Metadata, Returned)],
-    programs: &[("cp", "coreutils")],
-    dataset: Some(Dataset::of_a_site),
-    seconds: 8,
-    ..Description::EMPTY
-};
-
 impl Workload for Walk {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("walk.toml", &joined::<6>(Dataset::ROWS, Jobs::ROWS), Dataset::of_a_site)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -6,15 +6,13 @@ mod judge;
 mod schedule;
 mod survey;
 
-use super::{Power, RECOVERY, report_loss, unknown};
-use crate::stage::phase::*;
+use super::{Power, report_loss, unknown};
 use crate::stage::{PowerCuts, Stage, Stamp};
 use crate::workload::settings::{Duration as DurationKind, Items, Texts, choice, joined, settings};
-use crate::workload::{Description, Workload};
+use crate::workload::{Description, Workload, described};
 use anyhow::{Context, Result};
 use changes::Changes;
 use judge::CutResults;
-use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_disks::cuts::Span;
 use schedule::{Part, Schedule};
@@ -52,32 +50,12 @@ settings! {
     }
 }
 
-const DESCRIPTION: Description = Description {
-    name: "ledger",
-    about: "what a power cut takes: seconds of work lost, and whether fsync kept its promise; on simulated disks",
-    settings: &joined::<12>(Cutting::ROWS, Power::ROWS),
-    main_setting: "time",
-    phases: &[
-        Phase::new(
-            NAMES,
-            "oldest folder, link or removal that a cut takes: the worst of all cuts",
-            Warm,
-            Declared,
-            Returned,
-        ),
-        Phase::new(CONTENTS, "oldest content that a cut takes: the worst of all cuts", Warm, Declared, Returned),
-        Phase::new(RECOVERY, "mounting after a cut: the median", Warm, Declared, Returned).only_shown(),
-    ],
-    judged: (Combine::Largest, "worst loss"),
-    ..Description::EMPTY
-};
-
 const NAMES: &str = "names";
 const CONTENTS: &str = "contents";
 
 impl Workload for Ledger {
     fn description(&self) -> &'static Description {
-        &DESCRIPTION
+        described!("ledger.toml", &joined::<12>(Cutting::ROWS, Power::ROWS))
     }
 
     fn recording(&self, settings: &Settings) -> Option<u64> {
@@ -113,8 +91,8 @@ impl Workload for Ledger {
             seed: stage.seed(),
         };
         let outcomes = stage.cut_power(&cuts, |_, root| Ok(survey::survey(root, &schedule)))?;
-        let found =
-            CutResults::new(&schedule, &stamps, &outcomes).context("what was found after the cuts contradicts itself")?;
+        let found = CutResults::new(&schedule, &stamps, &outcomes)
+            .context("what was found after the cuts contradicts itself")?;
         let verdicts = found.verdicts();
         for (phase, losses) in [(NAMES, &verdicts.names), (CONTENTS, &verdicts.contents)] {
             report_loss(stage, phase, losses, given.every.as_nanos() as u64)?;
