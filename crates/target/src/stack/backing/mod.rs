@@ -12,34 +12,63 @@ mod zram;
 
 pub(crate) use device::MORE_DEVICES;
 
+use super::data::list;
 use super::{Action, Place, Step};
 use pickfs_core::journal::Undo;
 use pickfs_core::plan::{Objection, Setting, Settings, disks};
 use pickfs_system::need::Need;
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// Every backing, sorted by name: its data, and the function that puts its code into the data.
+const ROWS: [Row; 5] = [
+    (include_str!("device.toml"), device::with_code),
+    (include_str!("directory.toml"), directory::with_code),
+    (include_str!("image.toml"), image::with_code),
+    (include_str!("memory.toml"), memory::with_code),
+    (include_str!("zram.toml"), zram::with_code),
+];
+
+type Row = (&'static str, fn(Backing) -> Backing);
 
 /// Every backing, sorted by name.
-pub const ALL: &[&Backing] = &[&device::DEVICE, &directory::DIRECTORY, &image::IMAGE, &memory::MEMORY, &zram::ZRAM];
+pub static ALL: LazyLock<Vec<&'static Backing>> = LazyLock::new(|| {
+    let read = |(text, with_code): Row| -> &'static Backing {
+        let data = toml::from_str(text).unwrap_or_else(|error| panic!("a backing came broken: {error}"));
+        Box::leak(Box::new(with_code(data)))
+    };
+    ROWS.into_iter().map(read).collect()
+});
 
-/// Something that gives block devices or a directory. A backing names what differs from [`Backing::DEFAULT`].
+/// Something that gives block devices or a directory: what is constant as data, what depends on the cell as functions.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Backing {
     pub name: &'static str,
     /// One phrase for `pickfs list backings`.
     pub about: &'static str,
+    #[serde(deserialize_with = "list")]
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for in a plan.
     pub main_setting: &'static str,
+    #[serde(deserialize_with = "list")]
     pub needs: &'static [Need],
     /// False where a file system is there already.
     pub makes_filesystem: bool,
     /// Once per run, before any cell.
+    #[serde(skip)]
     pub prepare: fn(&Settings, &Place) -> Vec<Step>,
     /// For each cell: those that use a device, or the last one, give the devices or the directory.
+    #[serde(skip)]
     pub steps: fn(&Settings, &Place) -> Vec<Step>,
     /// What belongs to the user and is lost: each must be named in full, and agreed to.
+    #[serde(skip)]
     pub erases: fn(&Settings) -> Vec<PathBuf>,
     /// What speaks against it on this machine; devices that are erased are examined besides.
+    #[serde(skip)]
     pub objection: fn(&Settings) -> Option<Objection>,
+    #[serde(skip)]
     pub elsewhere: Elsewhere,
 }
 
@@ -53,20 +82,22 @@ pub enum Elsewhere {
     Disks(fn(&Settings, &Place) -> Vec<PathBuf>),
 }
 
-impl Backing {
-    const DEFAULT: Backing = Backing {
-        name: "",
-        about: "",
-        settings: &[],
-        main_setting: "",
-        needs: &[],
-        makes_filesystem: true,
-        prepare: |_, _| Vec::new(),
-        steps: |_, _| Vec::new(),
-        erases: |_| Vec::new(),
-        objection: |_| None,
-        elsewhere: Elsewhere::Never,
-    };
+impl Default for Backing {
+    fn default() -> Backing {
+        Backing {
+            name: "",
+            about: "",
+            settings: &[],
+            main_setting: "",
+            needs: &[],
+            makes_filesystem: true,
+            prepare: |_, _| Vec::new(),
+            steps: |_, _| Vec::new(),
+            erases: |_| Vec::new(),
+            objection: |_| None,
+            elsewhere: Elsewhere::Never,
+        }
+    }
 }
 
 /// What it takes to make a loop device.
@@ -127,7 +158,7 @@ mod tests {
     #[test]
     fn the_list_is_sorted_unique_and_described() {
         assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
-        for backing in ALL {
+        for backing in ALL.iter() {
             assert!(!backing.about.is_empty() && !backing.about.ends_with('.'), "{}", backing.name);
             assert!(backing.settings.iter().any(|s| s.name == backing.main_setting), "{}", backing.name);
             assert!(backing.settings.iter().all(|s| !s.about.is_empty()), "{}", backing.name);
