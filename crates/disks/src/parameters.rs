@@ -5,6 +5,8 @@ mod tables;
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::sys::disk_model::{DiskModel, WORDS};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 pub type Words = [u64; WORDS];
 
@@ -175,9 +177,17 @@ const FLUSH_AT: usize = ZONE_AT + 3 * MOST_ZONES as usize;
 pub(crate) const MOST_FLUSHES: usize = 16;
 
 /// What a parameter's number is multiplied with, or made of.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged)]
 enum Scale {
     By(f64),
+    As(Unit),
+}
+use Scale::{As, By};
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Unit {
     /// MB/s, as picoseconds of a sector.
     Rate,
     /// MB/s, as nanoseconds of a sector.
@@ -185,43 +195,18 @@ enum Scale {
     /// A second, as nanoseconds between two.
     Often,
 }
-use Scale::{By, Often, Rate, Refill};
-
-const MIB: f64 = 2048.0;
 
 /// A parameter in a file, the word that it becomes, and its unit.
 type Field = (&'static str, &'static str, Scale);
 
-const OF_ALL: &[Field] = &[("capacity_gb", "SECTORS", By(1e9 / 512.0)), ("depth", "DEPTH", By(1.0))];
-
-const OF_DISKS: &[Field] = &[
-    ("command_us", "COMMAND_NS", By(1e3)),
-    ("link_mb_s", "LINK_PS", Rate),
-    (FLUSH, "FLUSH_NS", By(1e3)),
-    ("trim_us", "TRIM_NS", By(1e3)),
-];
+/// By the kind of disk that has them.
+static FIELDS: LazyLock<BTreeMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("parameters.toml"))
+        .unwrap_or_else(|error| panic!("the parameters came broken: {error}"))
+});
 
 /// A number, or shares of all flushes with the longest of them: [[0, 300], [50, 330], [100, 2000]].
 pub(crate) const FLUSH: &str = "flush_us";
-
-const OF_HARD_DISKS: &[Field] = &[
-    ("turn_us", "TURN_NS", By(1e3)),
-    ("heads", "HEADS", By(1.0)),
-    ("head_switch_us", "HEAD_SWITCH_NS", By(1e3)),
-    ("head_skew_us", "HEAD_SKEW_NS", By(1e3)),
-    ("cylinder_skew_us", "CYLINDER_SKEW_NS", By(1e3)),
-    ("write_settle_us", "WRITE_SETTLE_NS", By(1e3)),
-    ("age_limit_ms", "AGE_LIMIT_NS", By(1e6)),
-    ("write_cache", "WRITE_CACHE", By(1.0)),
-    ("cache_mib", "CACHE_SECTORS", By(MIB)),
-    ("cache_slots", "CACHE_SLOTS", By(1.0)),
-    ("destage_window", "DESTAGE_WINDOW", By(1.0)),
-    ("high_water_mib", "HIGH_WATER", By(MIB)),
-    ("idle_ms", "IDLE_NS", By(1e6)),
-    ("segments", "SEGMENTS", By(1.0)),
-    ("segment_kib", "SEGMENT_SECTORS", By(2.0)),
-    ("ahead_kib", "AHEAD_SECTORS", By(2.0)),
-];
 
 /// Those that tables are made of.
 const OF_TABLES: &[&str] = &[
@@ -229,64 +214,26 @@ const OF_TABLES: &[&str] = &[
     "seek_line_us", "seek_slope_us",
 ];
 
-const OF_FLASH: &[Field] = &[
-    ("dies", "DIES", By(1.0)),
-    ("channels", "CHANNELS", By(1.0)),
-    ("page_kib", "PAGE_SECTORS", By(2.0)),
-    ("read_us", "READ_NS", By(1e3)),
-    ("program_us", "PROGRAM_NS", By(1e3)),
-    ("program_pages", "PROGRAM_PAGES", By(1.0)),
-    ("channel_mb_s", "CHANNEL_PS", Rate),
-    ("buffer_mib", "BUFFER_SECTORS", By(MIB)),
-    ("power_loss_protection", "PROTECTED", By(1.0)),
-    ("erase_ms", "ERASE_NS", By(1e6)),
-    ("erase_programs", "ERASE_PROGRAMS", By(1.0)),
-    ("queued_flush", "QUEUED_FLUSH", By(1.0)),
-    ("suspend_us", "SUSPEND_NS", By(1e3)),
-    ("slc_gib", "SLC_SECTORS", By(1024.0 * MIB)),
-    ("slc_program_us", "SLC_PROGRAM_NS", By(1e3)),
-    ("slc_refill_mb_s", "SLC_REFILL_NS", Refill),
-    ("link_frames_us", "FRAMES_NS", By(1e3)),
-];
-
 /// Flash beyond the drive's capacity. Only a drive that is small and used needs it, so a file may lack it.
 const SPARE: &str = "spare_percent";
 
-const OF_SHINGLED: &[Field] = &[
-    ("band_mib", "BAND_SECTORS", By(MIB)),
-    ("log_gib", "LOG_SECTORS", By(1024.0 * MIB)),
-    ("stream_kib", "STREAM_SECTORS", By(2.0)),
-    ("clean_idle_ms", "CLEAN_IDLE_NS", By(1e6)),
-];
-
-const OF_HOST_MANAGED: &[Field] = &[("zone_mib", "ZBC_SECTORS", By(MIB))];
-
 /// Share of the device that is written anywhere.
 const CONVENTIONAL: &str = "conventional_percent";
-
-const OF_CARDS: &[Field] = &[("unit_mib", "UNIT_SECTORS", By(MIB)), ("open_units", "OPEN_UNITS", By(1.0))];
-
-const OF_CLOUD: &[Field] = &[
-    ("base_per_second", "BASE_NS", Often),
-    ("peak_per_second", "PEAK_NS", Often),
-    ("credits", "CREDITS", By(1.0)),
-    ("operation_kib", "OPERATION_SECTORS", By(2.0)),
-];
 
 /// What a disk has or has not.
 const FLAGS: [&str; 3] = ["write_cache", "power_loss_protection", "queued_flush"];
 
 fn fields(kind: Kind) -> Vec<&'static Field> {
-    let lists: &[&[Field]] = match kind {
-        Kind::None => &[OF_ALL],
-        Kind::HardDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS],
-        Kind::Flash => &[OF_ALL, OF_DISKS, OF_FLASH],
-        Kind::ShingledDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_SHINGLED],
-        Kind::HostManagedDisk => &[OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_HOST_MANAGED],
-        Kind::Card => &[OF_ALL, OF_DISKS, OF_FLASH, OF_CARDS],
-        Kind::CloudVolume => &[OF_ALL, OF_DISKS, OF_CLOUD],
+    let lists: &[&str] = match kind {
+        Kind::None => &["all"],
+        Kind::HardDisk => &["all", "disks", "hard-disks"],
+        Kind::Flash => &["all", "disks", "flash"],
+        Kind::ShingledDisk => &["all", "disks", "hard-disks", "shingled"],
+        Kind::HostManagedDisk => &["all", "disks", "hard-disks", "host-managed"],
+        Kind::Card => &["all", "disks", "flash", "cards"],
+        Kind::CloudVolume => &["all", "disks", "cloud"],
     };
-    lists.iter().copied().flatten().collect()
+    lists.iter().flat_map(|list| &FIELDS[list]).collect()
 }
 
 /// The place of a word in the table.
@@ -406,8 +353,7 @@ fn zoned(disk: &Disk, start: u64, phase_ns: u64, sectors: u64) -> Result<Words> 
 /// As a file calls the word.
 fn given_as(word: usize) -> &'static str {
     let name = NAMES.get(word).copied().unwrap_or_default();
-    let lists = [OF_ALL, OF_DISKS, OF_HARD_DISKS, OF_FLASH, OF_SHINGLED, OF_HOST_MANAGED, OF_CARDS, OF_CLOUD];
-    let field = lists.iter().copied().flatten().find(|field| field.1 == name);
+    let field = FIELDS.values().flatten().find(|field| field.1 == name);
     let table = (name == "FLUSHES").then_some(FLUSH);
     field.map(|field| field.0).or(table).unwrap_or(name)
 }
@@ -429,9 +375,9 @@ fn scaled(number: f64, scale: Scale) -> Result<u64> {
     ensure!(!is_count || number.fract() == 0.0, "{number} is no whole number");
     let scaled = match scale {
         By(factor) => number * factor,
-        Rate => 512e6 / number,
-        Refill => 512e3 / number,
-        Often => 1e9 / number,
+        As(Unit::Rate) => 512e6 / number,
+        As(Unit::Refill) => 512e3 / number,
+        As(Unit::Often) => 1e9 / number,
     };
     ensure!(scaled <= MOST, "{number} is {}", if matches!(scale, By(_)) { "too much" } else { "too little" });
     Ok(scaled.round() as u64)
