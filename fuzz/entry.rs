@@ -304,7 +304,7 @@ pub fn rings(data: &[u8]) {
     put(RING, &1_u32.to_le_bytes());
     let tid = std::process::id() as i32;
     let hello = Call { number: libc::SYS_close, arguments: [-1_000_000_i64 as u64, 0, 0, 0, 0, 0] };
-    preload.greeted(tid, &hello).unwrap();
+    preload.on_preload_hello(tid, &hello).unwrap();
     put(BYTES, &bytes);
     put(HEAD, head);
     put(COUNTER, counter);

@@ -366,7 +366,7 @@ mod tests {
     }
 
     fn metrics_of(recipe: &str) -> Vec<String> {
-        let recipe = crate::plan::recipe::kept(recipe, "").expect("a recipe");
+        let recipe = crate::plan::recipe::read_once(recipe, "").expect("a recipe");
         let parts = recipe.phases.iter().flat_map(|phase| &phase.parts).flat_map(|part| &part.metrics);
         let named =
             recipe.phases.iter().flat_map(|phase| &phase.metrics).chain(parts).filter(|figure| !figure.is_inner);

@@ -25,7 +25,7 @@ pub(super) fn read(field: &Field, reader: &Reader) -> Option<Option<(&'static Re
         _ if looks_like_path(named) => (text_of(field, reader.folder)?, named.to_string()),
         _ => return Some(None),
     };
-    let recipe = match recipe::kept(&text, &file) {
+    let recipe = match recipe::read_once(&text, &file) {
         Ok(recipe) => recipe,
         Err(complaints) => {
             reader.complaints.of_file(complaints);

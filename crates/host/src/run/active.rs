@@ -23,7 +23,7 @@ pub struct Active {
 
 impl Active {
     pub(crate) fn register(run: &str, journal: &Path) -> Result<Active> {
-        let state = State::made(FOLDER)?;
+        let state = State::create(FOLDER)?;
         let mut file = state.made_file(run)?;
         let shown = state.shown(run);
         let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -41,7 +41,7 @@ impl Active {
 
     pub fn is_alive(run: &str) -> bool {
         let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared).is_err();
-        State::found(FOLDER).ok().flatten().and_then(|state| state.opened(run)).is_some_and(lock)
+        State::find(FOLDER).ok().flatten().and_then(|state| state.opened(run)).is_some_and(lock)
     }
 
     /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the way must leave the
@@ -53,7 +53,7 @@ impl Active {
     /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
     /// machine's settings may be what an earlier one had put there. The path is empty where the run died before it was written.
     pub fn list() -> Result<Vec<(String, PathBuf)>> {
-        let Some(state) = State::found(FOLDER)? else { return Ok(Vec::new()) };
+        let Some(state) = State::find(FOLDER)? else { return Ok(Vec::new()) };
         let read = |run: String| {
             let (journal, found) = state.read(&run)?;
             let journal = PathBuf::from(OsString::from_vec(journal));
@@ -71,11 +71,11 @@ impl Active {
 
     /// Where it is known that the run may have left something.
     pub fn entry(run: &str) -> Option<PathBuf> {
-        State::found(FOLDER).ok().flatten().map(|state| state.shown(run))
+        State::find(FOLDER).ok().flatten().map(|state| state.shown(run))
     }
 
     pub fn forget(run: &str) {
-        if let Some(state) = State::found(FOLDER).ok().flatten().filter(|_| is_run_id(run)) {
+        if let Some(state) = State::find(FOLDER).ok().flatten().filter(|_| is_run_id(run)) {
             state.remove(run);
         }
     }

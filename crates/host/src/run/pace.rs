@@ -24,7 +24,7 @@ pub struct Pace {
 impl Pace {
     /// `None` where this machine has not done each of the plan's works on such a backing.
     pub fn known(plan: &Plan) -> Option<Pace> {
-        let state = State::found(FOLDER).ok()??;
+        let state = State::find(FOLDER).ok()??;
         let read = |name: &str| String::from_utf8(state.read(name)?.0).ok()?.trim().parse::<f64>().ok();
         pace(plan, &|name| read(name).filter(|seconds| seconds.is_finite() && *seconds >= 0.0))
     }
@@ -32,7 +32,7 @@ impl Pace {
 
 /// Keeps what a run took that was done at one go; nothing where that cannot be written.
 pub(super) fn keep(plan: &Plan, folded: &Folded, took: Duration) {
-    let Ok(state) = State::made(FOLDER) else { return };
+    let Ok(state) = State::create(FOLDER) else { return };
     for (name, seconds) in seconds(plan, folded, took.as_secs_f64()) {
         let Ok(mut file) = state.made_file(&name) else { continue };
         // What is lost is learnt again by the next run.

@@ -28,7 +28,7 @@ pub(super) trait Doer {
         self.limits().map(|_| jiff::Timestamp::now().to_string()).unwrap_or_default()
     }
     /// Whether the session goes on where its run could end.
-    fn goes_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         self.limits().is_some_and(Limits::go_on)
     }
     /// As it is by now.
@@ -66,7 +66,7 @@ pub(super) fn measure(doer: &mut impl Doer, progress: &mut dyn Progress) -> Resu
         }
         let budget_used = has_begun && doer.budget_used(plan);
         let end = look_if_due(plan, doer, round, budget_used, progress)?;
-        if end.is_some() && (round >= plan.stop.most_rounds() || !doer.goes_on()) {
+        if end.is_some() && (round >= plan.stop.most_rounds() || !doer.may_continue()) {
             return Ok(end);
         }
     }
@@ -171,7 +171,7 @@ fn look_if_due(
     let found = Look { at: doer.now(), ..look(plan, doer.folded(), round, budget_used) };
     doer.note(Record::Look(found.clone()))?;
     let (planned, _) = up_to_next_look(plan, doer.folded());
-    progress.looked(&found, planned, doer.folded());
+    progress.interim_analysis(&found, planned, doer.folded());
     Ok(found.end)
 }
 
@@ -265,7 +265,7 @@ mod tests {
             self.done >= self.budget
         }
 
-        fn goes_on(&self) -> bool {
+        fn may_continue(&self) -> bool {
             self.more && self.done < self.budget
         }
     }

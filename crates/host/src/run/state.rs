@@ -21,14 +21,14 @@ pub struct State {
 
 impl State {
     /// Made if it is not there.
-    pub fn made(name: &str) -> Result<State> {
+    pub fn create(name: &str) -> Result<State> {
         let shown = place(name);
         let folder = OwnFolder::make(&shown).with_context(|| format!("cannot use {}; {REMEDY}", shown.display()))?;
         Ok(State { folder, shown })
     }
 
     /// `None` where it is not there.
-    pub fn found(name: &str) -> Result<Option<State>> {
+    pub fn find(name: &str) -> Result<Option<State>> {
         let shown = place(name);
         match OwnFolder::open(&shown) {
             Ok(folder) => Ok(Some(State { folder, shown })),

@@ -28,7 +28,7 @@ const FOLDER: &str = "begun";
 
 /// Before the run touches anything.
 pub(crate) fn note(run: &str, journal: &Journal) -> Result<()> {
-    let state = State::made(FOLDER)?;
+    let state = State::create(FOLDER)?;
     let mut file = state.made_file(run)?;
     let identity = inode_and_birth(journal.file())?;
     let written = file.set_len(0).and_then(|()| file.write_all(identity.as_bytes()));
@@ -37,14 +37,14 @@ pub(crate) fn note(run: &str, journal: &Journal) -> Result<()> {
 
 /// Forgets a run whose journal will not be resumed.
 pub(crate) fn forget(run: &str) {
-    if let Ok(Some(state)) = State::found(FOLDER) {
+    if let Ok(Some(state)) = State::find(FOLDER) {
         state.remove(run);
     }
 }
 
 /// The file that is the journal of a run begun here.
 fn noted(run: &str) -> Result<Option<String>> {
-    let state = State::found(FOLDER)?.filter(|_| is_run_id(run));
+    let state = State::find(FOLDER)?.filter(|_| is_run_id(run));
     Ok(state.and_then(|state| state.read(run)).and_then(|(text, _)| String::from_utf8(text).ok()))
 }
 

@@ -181,8 +181,8 @@ impl Index {
         Ok(runs_of(&self.query(RUNS)?, filter))
     }
 
-    pub(crate) fn found(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
-        found_of(&self.query(FOUND)?, filter)
+    pub(crate) fn find_works(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
+        works_of(&self.query(FOUND)?, filter)
     }
 
     pub(crate) fn query(&self, sql: &str) -> Result<Rows> {
@@ -231,7 +231,7 @@ pub(crate) fn runs_of(rows: &Rows, filter: &Filter) -> Vec<Entry> {
 }
 
 /// What is found, from the rows of [`FOUND`].
-pub(crate) fn found_of(rows: &Rows, filter: &Filter) -> Result<Vec<IndexedWork>> {
+pub(crate) fn works_of(rows: &Rows, filter: &Filter) -> Result<Vec<IndexedWork>> {
     let mut all = Vec::new();
     for row in &rows.rows {
         let choice = row.get(12).map(String::as_str).unwrap_or_default();

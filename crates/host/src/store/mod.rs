@@ -158,8 +158,8 @@ impl Store {
     }
 
     /// What each work of these runs came to, the newest run first.
-    pub fn found(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
-        self.index()?.found(filter)
+    pub fn find_works(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
+        self.index()?.find_works(filter)
     }
 
     /// Asks the index in SQL; it cannot be changed that way.

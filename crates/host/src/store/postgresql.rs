@@ -2,7 +2,7 @@
 //! services and certificates. The tables are those of SQLite, in a schema of their own, and give the same answers.
 
 use super::Rows;
-use super::index::{FOUND, Filter, IndexedWork, found_of};
+use super::index::{FOUND, Filter, IndexedWork, works_of};
 use anyhow::{Context, Result, bail};
 use pickfs_system::need::Need;
 use pickfs_system::process::{argv, feed_and_read, run_program};
@@ -72,8 +72,8 @@ impl Database {
         read(&run_program(&words)?)
     }
 
-    pub fn found(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
-        found_of(&self.query(FOUND)?, filter)
+    pub fn find_works(&self, filter: &Filter) -> Result<Vec<IndexedWork>> {
+        works_of(&self.query(FOUND)?, filter)
     }
 }
 

@@ -88,7 +88,7 @@ fn a_journal_is_kept_once_under_its_hash_and_never_written_to_again() {
     assert_eq!(fs::read(&place).unwrap(), text);
     assert_eq!(place.metadata().unwrap().permissions().mode() & 0o777, 0o444);
     assert_eq!(lab.files().len(), 2, "{:?}", lab.files());
-    let found = store.found(&Filter::default()).unwrap();
+    let found = store.find_works(&Filter::default()).unwrap();
     assert_eq!(found[0].choice.places[0].names, ["ext4"]);
     assert_eq!((found[0].entry.run.as_str(), found[0].entry.machine.as_str()), ("r1", "rack-1"));
     assert!(Store::open_or_make(place.parent().unwrap()).is_err(), "a folder with other files becomes no store");
@@ -202,7 +202,7 @@ fn journals_of_a_newer_pickfs_are_kept_and_not_shown() {
     let store = lab.store();
     let newer = format!("{{\"run\":{{\"schema\":{},\"id\":{{}}}}}}\n", SCHEMA + 1);
     assert!(push(&store, newer.as_bytes()).is_new);
-    assert!(store.found(&Filter::default()).unwrap().is_empty());
+    assert!(store.find_works(&Filter::default()).unwrap().is_empty());
     assert!(!store.runs(&Filter::default()).unwrap()[0].problem.is_empty());
 }
 
@@ -215,7 +215,7 @@ fn questions_change_nothing() {
     assert_eq!((rows.columns, rows.rows), (vec!["best".into(), "runs".into()], vec![vec!["ext4".into(), "1".into()]]));
     assert!(store.query("DELETE FROM journal").is_err());
     assert_eq!(store.runs(&Filter::default()).unwrap().len(), 1);
-    let found = |filter: Filter| store.found(&filter).unwrap().len();
+    let found = |filter: Filter| store.find_works(&filter).unwrap().len();
     assert_eq!(found(Filter { work: "TREE".into(), machine: "rack".into(), ..Filter::default() }), 1);
     assert_eq!(found(Filter { disk: "nvme".into(), ..Filter::default() }), 0);
 }

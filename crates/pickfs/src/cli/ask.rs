@@ -53,8 +53,8 @@ impl Verb for Arguments {
             return Err(Exit::usage(format!("there is no atlas here ({ATLAS}): {remedy}")));
         }
         let mut found = match query::database(&self.store)? {
-            Some(database) => database.found(&filter)?,
-            None => Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?.found(&filter)?,
+            Some(database) => database.find_works(&filter)?,
+            None => Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?.find_works(&filter)?,
         };
         // What could not be judged answers only where nothing else does.
         if found.iter().any(|one| !one.choice.places.is_empty()) {

@@ -105,10 +105,10 @@ pub(crate) fn between_machines(journals: &[PathBuf]) -> Result<Vec<MachinesRepor
 /// Choices of a store, from its index, which is fast; those of journals, by reading them.
 fn of_word(word: &Path) -> Result<Vec<Choice>> {
     if let Some(database) = query::database(word)? {
-        return Ok(database.found(&Filter::default())?.into_iter().map(|found| found.choice).collect());
+        return Ok(database.find_works(&Filter::default())?.into_iter().map(|found| found.choice).collect());
     }
     if Store::is_one(word) {
-        let found = Store::open(word)?.found(&Filter::default())?;
+        let found = Store::open(word)?.find_works(&Filter::default())?;
         return Ok(found.into_iter().map(|found| found.choice).collect());
     }
     let models = journals::of_word(word)?.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;

@@ -56,7 +56,7 @@ fn reading(text: &str) -> Result<Reading, String> {
 
 impl Gate {
     pub(crate) fn run(&self) -> Outcome {
-        let state = State::made("")?;
+        let state = State::create("")?;
         let file = state.file("gate");
         if self.forget {
             let _ = fs::remove_file(&file);

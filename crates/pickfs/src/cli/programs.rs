@@ -154,11 +154,11 @@ fn mark_of(programs: &str) -> String {
 const AGREED: &str = "agreed";
 
 fn is_marked(mark: &str) -> bool {
-    State::found(AGREED).ok().flatten().is_some_and(|state| state.opened(mark).is_some())
+    State::find(AGREED).ok().flatten().is_some_and(|state| state.opened(mark).is_some())
 }
 
 fn remember(mark: &str) -> Result<()> {
-    State::made(AGREED)?.made_file(mark).map(drop)
+    State::create(AGREED)?.made_file(mark).map(drop)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let store = Store::open(&self.store).map_err(|error| Exit::usage(format!("{error:#}")))?;
         let runs: BTreeSet<String> =
-            store.found(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect();
+            store.find_works(&Filter::default())?.into_iter().map(|found| found.entry.hash).collect();
         let mut grades = grades(&self.out);
         for hash in &runs {
             let [page, disclosure, journal] =
@@ -88,7 +88,7 @@ fn journal_path(hash: &str) -> String {
 
 /// All pages but those of single runs: paths and texts.
 fn pages(store: &Store, title: &str, grades: &BTreeMap<String, String>) -> Result<Vec<(String, String)>> {
-    let found = store.found(&Filter::default())?;
+    let found = store.find_works(&Filter::default())?;
     let runs = found.into_iter().map(|found| StoredRun {
         grade: grades.get(&found.entry.hash).cloned().unwrap_or_default(),
         hash: found.entry.hash,

@@ -132,7 +132,7 @@ impl Preload {
     }
 
     /// None where the call is the program's own.
-    pub fn greeted(&mut self, tid: i32, call: &Call) -> Result<Option<Greeting>> {
+    pub fn on_preload_hello(&mut self, tid: i32, call: &Call) -> Result<Option<Greeting>> {
         let number = call.arguments[0] as i32;
         if call.number != libc::SYS_close || number > LOADED {
             return Ok(None);
@@ -246,7 +246,7 @@ impl Preload {
         spots.sort_unstable_by_key(|spot| spot.order);
         for spot in spots.drain(..) {
             self.rings.take(spot, &mut self.buffer);
-            let ops = take(self.made(spot.ring).ok_or_else(|| tampered("what is in a ring is no call"))?);
+            let ops = take(self.call_in(spot.ring).ok_or_else(|| tampered("what is in a ring is no call"))?);
             self.sequence.remember(spot.order, ops);
         }
         self.spots = spots;
@@ -278,7 +278,7 @@ impl Preload {
     }
 
     /// What the buffer holds; none where that can be no record.
-    fn made(&mut self, ring: usize) -> Option<LibraryCall> {
+    fn call_in(&mut self, ring: usize) -> Option<LibraryCall> {
         let bytes = &self.buffer;
         let word =
             |at: usize| bytes.get(8 * at..8 * at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or([0; 8])));

@@ -56,7 +56,7 @@ impl Pace {
         self.quick >= MANY
     }
 
-    fn goes_on(&mut self, tid: i32, now: u64) {
+    fn on_resume(&mut self, tid: i32, now: u64) {
         if self.tid == tid {
             self.went_on = now;
         }
@@ -80,8 +80,8 @@ impl Processor {
         }
     }
 
-    pub(crate) fn goes_on(&mut self, tid: i32) {
-        self.pace.goes_on(tid, monotonic());
+    pub(crate) fn on_resume(&mut self, tid: i32) {
+        self.pace.on_resume(tid, monotonic());
     }
 
     /// A child may run where its parent may.
@@ -154,7 +154,7 @@ mod tests {
             for (tid, after) in stops {
                 now += after;
                 held = pace.stops(*tid, now);
-                pace.goes_on(*tid, now);
+                pace.on_resume(*tid, now);
             }
             held
         };
@@ -171,7 +171,7 @@ mod tests {
         processor.stops(7, true);
         for _ in 0..9 {
             processor.stops(7, false);
-            processor.goes_on(7);
+            processor.on_resume(7);
         }
         assert!(processor.barred.contains(&7) && processor.held.is_none());
         processor.ended(7);

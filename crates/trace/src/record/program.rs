@@ -168,10 +168,10 @@ impl<'a> Program<'a> {
     }
 
     /// The stopped thread goes on; `is_held` where it shares the recorder's processor.
-    pub(crate) fn goes_on(&mut self, tid: i32, is_held: bool) {
+    pub(crate) fn on_resume(&mut self, tid: i32, is_held: bool) {
         let now = self.world.now();
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.goes_on(now, is_held);
+            thread.on_resume(now, is_held);
         }
     }
 
@@ -266,7 +266,7 @@ impl<'a> Program<'a> {
     pub fn take(&mut self, mut made: LibraryCall, live: &Live) -> u32 {
         if self.knows(made.tid) {
             live.look_at(std::mem::take(&mut made.memory), made.begin);
-            self.made(&made, || live.look_at_end(made.end));
+            self.on_library_call(&made, || live.look_at_end(made.end));
             live.look_at_now();
         } else {
             self.counts.not_recorded += 1;
@@ -275,7 +275,7 @@ impl<'a> Program<'a> {
     }
 
     /// `at_end` has the world look at its end.
-    fn made(&mut self, made: &LibraryCall, at_end: impl FnOnce()) {
+    fn on_library_call(&mut self, made: &LibraryCall, at_end: impl FnOnce()) {
         self.unstopped = true;
         self.counts.unstopped_calls += 1;
         let cost = self.stop_ns();

@@ -23,7 +23,7 @@ pub(crate) struct HalfStops {
 }
 
 impl HalfStops {
-    pub(crate) fn goes_on(&mut self, is_held: bool) {
+    pub(crate) fn on_resume(&mut self, is_held: bool) {
         let [held, free] = if is_held { [2, 0] } else { [0, 2] };
         *self = HalfStops { held: self.held + held, free: self.free + free, last_is_held: is_held };
     }
@@ -162,11 +162,11 @@ mod tests {
         let cost = StopNs { held: 4, free: 20 };
         let mut stops = HalfStops::default();
         assert_eq!((cost.of(stops), cost.of(stops.take_ended())), (0, 0));
-        stops.goes_on(true);
-        stops.goes_on(false);
+        stops.on_resume(true);
+        stops.on_resume(false);
         assert_eq!((cost.of(stops), stops.is_held()), (24, false));
         assert_eq!((cost.of(stops.take_ended()), cost.of(stops)), (14, 10));
-        stops.goes_on(true);
+        stops.on_resume(true);
         assert_eq!((cost.of(stops.take_ended()), cost.of(stops)), (12, 2));
     }
 }

@@ -113,9 +113,9 @@ impl Thread {
     }
 
     /// After a stop; `now` by the world's clock.
-    pub(crate) fn goes_on(&mut self, now: u64, is_held: bool) {
+    pub(crate) fn on_resume(&mut self, now: u64, is_held: bool) {
         self.idle_from = now;
-        self.stops.goes_on(is_held);
+        self.stops.on_resume(is_held);
         self.stopped += 1;
     }
 

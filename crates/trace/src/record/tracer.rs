@@ -82,8 +82,8 @@ impl<'a> Tracer<'a> {
         if let Some(preload) = &mut self.preload {
             let program = &mut self.program;
             preload.resumed(tid, program.has_files_alone(tid), |file| program.needs_no_sample(tid, file));
-            program.goes_on(tid, self.processor.holds(tid));
-            self.processor.goes_on(tid);
+            program.on_resume(tid, self.processor.holds(tid));
+            self.processor.on_resume(tid);
         }
         let how = if self.every_call && how == Resume::ToEntry { Resume::ToExit } else { how };
         ptrace::resume(tid, how, signal).context("cannot let the program go on")
@@ -183,7 +183,7 @@ impl<'a> Tracer<'a> {
                 Resume::ToEntry
             }
             Stop::Entry(call) => {
-                let greeted = self.preload.as_mut().map(|preload| preload.greeted(tid, &call)).transpose()?;
+                let greeted = self.preload.as_mut().map(|preload| preload.on_preload_hello(tid, &call)).transpose()?;
                 if let Some(greeting) = greeted.flatten() {
                     self.program.on_preload_hello(tid, &greeting);
                     return Ok(Some((Resume::ToEntry, 0)));

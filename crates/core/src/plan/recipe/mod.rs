@@ -377,7 +377,7 @@ fn texts<'s>(settings: &'s Settings, name: &str) -> Vec<&'s str> {
 
 /// The recipe of a text, kept as long as this process: workloads are described by what lives as long. A process meets only the
 /// recipes of its plan, and each once.
-pub fn kept(text: &str, file: &str) -> Result<&'static Recipe, Vec<Complaint>> {
+pub fn read_once(text: &str, file: &str) -> Result<&'static Recipe, Vec<Complaint>> {
     static KEPT: Mutex<BTreeMap<String, &'static Recipe>> = Mutex::new(BTreeMap::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(recipe) = all.get(text) {

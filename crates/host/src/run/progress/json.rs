@@ -88,7 +88,7 @@ impl Progress for Json {
         self.write("cell_ended", values);
     }
 
-    fn looked(&mut self, look: &Look, planned: usize, folded: &Folded) {
+    fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
         let mut values = serde_json::to_value(look).unwrap_or_default();
         if let Value::Object(values) = &mut values {
             // The line has one of its own, and what the statistics have spent is theirs.

@@ -37,7 +37,7 @@ impl Progress for Lines {
         tell(&format!("{}, {}", self.line(cell, outcome, waited, folded), self.clock.left()));
     }
 
-    fn looked(&mut self, look: &Look, planned: usize, _folded: &Folded) {
+    fn interim_analysis(&mut self, look: &Look, planned: usize, _folded: &Folded) {
         tell(&interim_analysis(look));
         self.clock.planned = planned;
         look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
@@ -83,7 +83,7 @@ mod tests {
         lines.clock.start();
         lines.clock.stop("slow");
         let leaving = vec![Leaving { target: "slow".into(), why: LeaveReason::SlowerThan("fast".into()) }];
-        lines.looked(&Look { round: 8, leaving, ..Look::default() }, 13, &Folded::default());
+        lines.interim_analysis(&Look { round: 8, leaving, ..Look::default() }, 13, &Folded::default());
         assert_eq!(lines.clock.left(), "time left unknown");
     }
 

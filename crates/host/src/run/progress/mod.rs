@@ -73,7 +73,7 @@ pub trait Progress {
     fn round_ended(&mut self, _folded: &Folded) {}
     /// The run made an interim analysis. `_planned` cells are planned up to the next one, including
     /// those that have ended.
-    fn looked(&mut self, _look: &Look, _planned: usize, _folded: &Folded) {}
+    fn interim_analysis(&mut self, _look: &Look, _planned: usize, _folded: &Folded) {}
     /// `None` after an error.
     fn end(&mut self, _finish: Option<Finish>) {}
 }

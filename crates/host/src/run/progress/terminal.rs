@@ -139,7 +139,7 @@ impl Progress for Terminal {
         self.stand(folded);
     }
 
-    fn looked(&mut self, look: &Look, planned: usize, folded: &Folded) {
+    fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
         tell(&interim_analysis(look));
         self.clock.planned = planned;
         look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));

@@ -87,7 +87,7 @@ fn end_of(printed: &str) -> &str {
 mod tests {
     use super::*;
     use pickfs_core::plan::Settings;
-    use pickfs_core::plan::recipe::kept;
+    use pickfs_core::plan::recipe::read_once;
 
     #[test]
     fn numbers_are_found_reckoned_with_and_checked() {
@@ -112,7 +112,7 @@ mod tests {
                 "name = 'a'\nabout = 'b'\n[[phase]]\nname = 'p'\nabout = 'b'\nstarts = 'warm'\nrun = 'true'\n\
                  metric = [{{ {figure} }}]\n"
             );
-            let recipe = kept(&text, "a.toml").unwrap();
+            let recipe = read_once(&text, "a.toml").unwrap();
             let values = recipe.values(&Settings::default(), []);
             let found = value(&recipe.phases[0].metrics[0], printed, &values);
             let found = found.and_then(|found| {

@@ -58,7 +58,7 @@ impl RecipeWork {
     }
 
     fn recipe(&self, settings: &Settings) -> Option<&'static Recipe> {
-        recipe::kept(self.text.or(settings.text(RECIPE))?, "").ok()
+        recipe::read_once(self.text.or(settings.text(RECIPE))?, "").ok()
     }
 
     fn describe(&self) -> Description {
@@ -515,7 +515,7 @@ mod tests {
         for entry in folder {
             let path = entry.unwrap().path();
             let text = std::fs::read_to_string(&path).unwrap();
-            let complaints = recipe::kept(&text, "").err().unwrap_or_default();
+            let complaints = recipe::read_once(&text, "").err().unwrap_or_default();
             let said = pickfs_core::plan::render(&text, &path.display().to_string(), &complaints, false);
             assert!(complaints.is_empty(), "{said}");
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();

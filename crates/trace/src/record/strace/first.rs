@@ -137,7 +137,7 @@ impl Guess<'_> {
     fn on_path(&mut self, op: &Op, fact: Option<&Fact>) {
         let has = |flag: i32| op.flags & flag as u64 != 0;
         match op.kind {
-            Kind::Open if has(libc::O_CREAT) => self.made(op.path),
+            Kind::Open if has(libc::O_CREAT) => self.note_created(op.path),
             Kind::Open if has(libc::O_DIRECTORY) => self.need(op.path, PathKind::Folder),
             Kind::Open => {
                 self.need(op.path, PathKind::Something);
@@ -145,17 +145,17 @@ impl Guess<'_> {
                     self.change(op.path);
                 }
             }
-            Kind::MakeDir | Kind::MakeNode | Kind::SymLink => self.made(op.path),
+            Kind::MakeDir | Kind::MakeNode | Kind::SymLink => self.note_created(op.path),
             Kind::RemoveDir => self.gone(op.path, PathKind::Folder),
             Kind::Unlink => self.gone(op.path, PathKind::Something),
             Kind::Rename => {
                 self.gone(op.path, PathKind::Something);
-                self.made(op.other);
+                self.note_created(op.other);
                 self.was.insert(op.other, op.path);
             }
             Kind::Link => {
                 self.need(op.path, PathKind::Something);
-                self.made(op.other);
+                self.note_created(op.other);
             }
             Kind::Truncate => {
                 self.need(op.path, PathKind::File);
@@ -165,12 +165,12 @@ impl Guess<'_> {
                 let to = fact.and_then(|fact| fact.to.as_deref()).and_then(|to| self.target(op.path, to));
                 self.need(op.path, PathKind::Link(to));
             }
-            _ if op.path != 0 => self.looked(op.path, fact),
+            _ if op.path != 0 => self.note_lookup(op.path, fact),
             _ => {}
         }
     }
 
-    fn looked(&mut self, path: u32, fact: Option<&Fact>) {
+    fn note_lookup(&mut self, path: u32, fact: Option<&Fact>) {
         let kind = fact.map_or(PathKind::Something, |fact| match fact.kind {
             libc::S_IFDIR => PathKind::Folder,
             libc::S_IFREG => PathKind::File,
@@ -194,12 +194,12 @@ impl Guess<'_> {
         match op.kind {
             _ if path == 0 => {}
             Kind::List => self.need(path, PathKind::Folder),
-            Kind::Stat => self.looked(path, fact),
+            Kind::Stat => self.note_lookup(path, fact),
             Kind::Read | Kind::ReadAt => {
                 self.need(path, PathKind::File);
                 self.at_least(path, end);
             }
-            Kind::LinkObject => self.made(op.other),
+            Kind::LinkObject => self.note_created(op.other),
             Kind::Write | Kind::WriteAt | Kind::Truncate | Kind::Allocate => self.change(path),
             Kind::CopyRange => {
                 self.at_least(path, op.offset.saturating_add(moved));
@@ -284,7 +284,7 @@ impl Guess<'_> {
         at
     }
 
-    fn made(&mut self, path: u32) {
+    fn note_created(&mut self, path: u32) {
         if path == 0 {
             return;
         }

@@ -256,7 +256,7 @@ impl Progress for FullScreen {
         self.stand(folded);
     }
 
-    fn looked(&mut self, look: &Look, planned: usize, folded: &Folded) {
+    fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
         tell(&interim_analysis(look));
         {
             let mut view = self.shared.view();
