@@ -39,7 +39,7 @@ use anyhow::{Context, Result, bail};
 use live::LiveJournal;
 use pickfs_core::journal::*;
 use pickfs_core::plan::{Cell, Plan, Stop, Turn};
-use pickfs_core::protocol::{Check, Checked, Erasure};
+use pickfs_core::protocol::{Check, Checked, Erasure, Job};
 use pickfs_system::process::Interrupted;
 use pickfs_system::visible::visible_lines;
 use std::path::Path;
@@ -331,7 +331,7 @@ impl rounds::Doer for Agents<'_> {
 
 /// `None`: stopped on request, the cell counts as not run.
 fn one_cell(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Option<Outcome>> {
-    let ended = supervisor.cell(cell, progress)?;
+    let ended = supervisor.cell(cell, Job::Cell, progress)?;
     match (ended, supervisor.outcome_of(&cell.id)) {
         (_, Some(outcome)) => Ok(Some(outcome)),
         (JobEnd::Stopped, None) => Ok(None),

@@ -132,11 +132,7 @@ impl Supervisor {
     }
 
     /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
-    pub(crate) fn cell(&mut self, cell: &Cell, progress: &mut dyn Progress) -> Result<JobEnd> {
-        self.one(cell, Job::Cell, progress)
-    }
-
-    pub(crate) fn one(
+    pub(crate) fn cell(
         &mut self,
         cell: &Cell,
         job: fn(Box<Cell>) -> Job,

@@ -129,7 +129,7 @@ fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress
     let target = Target { age: None, fill: None, ..cell.target.clone() };
     let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
     progress.say(&format!("warming up: a cell of {} that does not count", target.name));
-    let ended = supervisor.one(&as_warm_up(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
+    let ended = supervisor.cell(&as_warm_up(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
     Ok(ended != JobEnd::Stopped)
