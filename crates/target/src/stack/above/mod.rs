@@ -193,7 +193,7 @@ pub fn objections(settings: &Settings) -> Vec<Objection> {
 }
 
 /// What a server of the kernel, or the loopback device, has for the whole machine is changed in guests alone.
-const GUEST: Need = Need::File { path: GUEST_PROGRAMS, hint: "have it done in guests: executor = \"vm\"" };
+const GUEST: Need = Need::File { path: GUEST_PROGRAMS, hint: "guests of pickfs alone have it: executor = \"vm\"" };
 
 /// Run once, in a guest, to undo what holds for all of it: a journal never has it done elsewhere.
 fn once_in_a_guest(words: &[&str]) -> Removal {
