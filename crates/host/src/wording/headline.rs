@@ -476,7 +476,8 @@ fn in_words(veto: &Veto) -> String {
 }
 
 impl Model {
-    /// The sentences that open a report: one over all works if there are several, then one for each work.
+    /// The sentences that open a report: one over all works if there are several, then one for each work. A verdict over weighted
+    /// phases of the only work is its answer: that of all its phases alike would be a second one, and may be another.
     pub fn headlines(&self) -> Vec<String> {
         let works = &self.works;
         if works.iter().all(|work| work.rounds == 0) {
@@ -490,7 +491,10 @@ impl Model {
         });
         let named = several || self.overall.is_some();
         let name = |work: &WorkReport| if named { format!("{}: ", work.name) } else { String::new() };
-        overall.chain(works.iter().map(|work| format!("{}{}", name(work), work.headline(self)))).collect()
+        let is_answered =
+            !several && self.overall.as_ref().is_some_and(|overall| overall.work.verdict.kind != VerdictKind::Nothing);
+        let own = works.iter().filter(|_| !is_answered);
+        overall.chain(own.map(|work| format!("{}{}", name(work), work.headline(self)))).collect()
     }
 }
 

@@ -113,6 +113,7 @@ fn how_often_each_part_is_done_decides() {
         let against = overall.work.phases[0].rows[1].against.as_ref().expect("xfs is compared");
         assert!((against.estimate.ratio / ratio - 1.0).abs() < 0.005, "{}", against.estimate.ratio);
         assert!(text(&model).contains("── all work ──") && rendered(&model, "svg").contains("all work"));
+        assert_eq!(model.headlines().len(), 1, "one question has one answer: {:?}", model.headlines());
     }
 }
 
