@@ -2,6 +2,7 @@
 
 use super::text::plain;
 use crate::analysis::{Model, WorkReport};
+use pickfs_system::visible::visible;
 use serde::{Deserialize, Serialize};
 
 /// A work of a simulated run.
@@ -31,7 +32,7 @@ pub fn digests(model: &Model) -> Vec<Digest> {
         day: model.started.chars().take("2026-11-24".len()).collect(),
         data: plain(&work.work_and_data()),
         rounds: work.rounds,
-        verdict: plain(&verdict(model, work)),
+        verdict: visible(&verdict(model, work)),
     };
     model.works.iter().map(digest).collect()
 }

@@ -3,7 +3,7 @@
 use crate::common::{Lab, no_guests, not_run, run};
 use pickfs_core::journal::{Folded, Outcome};
 use pickfs_host::wording::digest::{Digest, digests};
-use pickfs_host::wording::text::plain;
+use pickfs_system::visible::visible;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -62,7 +62,7 @@ fn the_digest_is_what_the_journals_say() {
         // A report's first sentence, whatever decides in it.
         assert_eq!(
             digests.iter().map(|one| &one.verdict).collect::<Vec<_>>(),
-            [&plain(&model.headlines()[0])],
+            [&visible(&model.headlines()[0])],
             "{name}"
         );
         digests
