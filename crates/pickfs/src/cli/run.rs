@@ -103,8 +103,9 @@ impl Verb for Arguments {
         }
         let mut progress = self.progress.progress();
         let progress = progress.as_mut();
-        if let Some(journal) = &self.resume.as_deref().map(journals::named).transpose()? {
+        if let Some(journal) = &self.resume {
             let (trust, stop_change) = (self.trust(), self.stop_change()?);
+            let journal = &journals::named(journal)?;
             return match self.agreed_again(journal)? {
                 Some(agreed) => {
                     run::count_stop_requests()?;
