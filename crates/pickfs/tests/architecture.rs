@@ -126,6 +126,12 @@ fn no_shell_between_us_and_a_program() {
     pass(CODE.shells());
 }
 
+/// The oldest compiler that Cargo.toml names does not know them; `make oldest-rust` finds the same, in minutes.
+#[test]
+fn no_chains_of_let() {
+    pass(CODE.let_chains());
+}
+
 /// What is special of a plug-in is a field or a function of it, so that the next one is one file.
 #[test]
 fn plugins_are_named_in_their_own_files_alone() {
@@ -234,6 +240,8 @@ struct Source {
     functions: Vec<(usize, usize)>,
     /// Strings outside of tests, each with its line; `None` where a statement ends.
     strings: Vec<Option<(usize, String)>>,
+    /// Lines of `let` in conditions that have more than one part.
+    let_chains: Vec<usize>,
 }
 
 /// A path that begins with `crate`, `super` or `self`, from its crate on.
@@ -289,6 +297,9 @@ impl Source {
                 TokenTree::Ident(word) if word == "mod" && is(&tokens, at + 2, ";") => {
                     self.declares.push([module, &[tokens[at + 1].to_string()]].concat());
                 }
+                TokenTree::Ident(word) if word == "let" && is_chained(&tokens, at) => {
+                    self.let_chains.push(word.span().start().line);
+                }
                 TokenTree::Ident(word) if word == "fn" => self.functions.extend(function(&tokens[at..])),
                 TokenTree::Ident(word) if word == "use" => {
                     let (mut found, public) = (Vec::new(), is_public(&tokens, at));
@@ -323,6 +334,16 @@ fn is(tokens: &[TokenTree], at: usize, text: &str) -> bool {
 /// The item at `at` follows `pub` or `pub(...)`.
 fn is_public(tokens: &[TokenTree], at: usize) -> bool {
     (at >= 1 && is(tokens, at - 1, "pub")) || (at >= 2 && is(tokens, at - 2, "pub"))
+}
+
+/// The `let` at `at` is one of several conditions between `&&`.
+fn is_chained(tokens: &[TokenTree], at: usize) -> bool {
+    let is_and = |at: usize| is(tokens, at, "&") && is(tokens, at + 1, "&");
+    let is_body = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    let is_condition = at >= 1 && ["if", "while"].iter().any(|word| is(tokens, at - 1, word));
+    let end = tokens[at..].iter().position(is_body).map_or(tokens.len(), |body| at + body);
+    let follows = |at: usize| !matches!(tokens[at - 1], TokenTree::Punct(_)) && is_and(at);
+    at >= 2 && is_and(at - 2) || is_condition && (at + 1..end).any(follows)
 }
 
 /// `tests` where `tokens[at]` is the body of `mod tests { ... }`.
@@ -507,6 +528,12 @@ impl Code {
     }
 
     /// A shell and `-c` in one statement, as separate strings or in one. Tests may.
+    fn let_chains(&self) -> Vec<Offence> {
+        let remedy = "filter the value first, or nest the conditions: Rust 1.85 compiles no chain of `let`";
+        let all = self.sources.iter().flat_map(|source| source.let_chains.iter().map(move |line| (source, line)));
+        all.map(|(source, line)| offence(&source.path, *line, "a chain of `let`", remedy)).collect()
+    }
+
     fn shells(&self) -> Vec<Offence> {
         let mut offences = Vec::new();
         for source in &self.sources {
@@ -805,6 +832,21 @@ fn functions_are_measured_and_their_ranks_held() {
 fn long_files_are_refused() {
     let file = |lines: usize| planted(&[("a.rs", &"\n".repeat(lines))]).long_files().len();
     assert_eq!([file(LONGEST_FILE), file(LONGEST_FILE + 1)], [0, 1]);
+}
+
+#[test]
+fn chains_of_let_are_refused() {
+    let cases: &[(&str, &[usize])] = &[
+        ("fn f() {\nif let Some(x) = y && x > 0 { a && b } }", &[2]),
+        ("fn f() { if a && b\n&& let Some(x) = y { } }", &[2]),
+        ("fn f() {\nwhile let Some(x) = y() && x { } }", &[2]),
+        ("fn f() { if let Some(x) = y.filter(|x| a && b) { a && b } }", &[]),
+        ("fn f() { let x = a && b; let Some(y) = &&z else { return a && b }; if let Some(c) = &&d { } }", &[]),
+    ];
+    for (text, wanted) in cases {
+        let found: Vec<usize> = planted(&[("a.rs", text)]).let_chains().iter().map(|offence| offence.line).collect();
+        assert_eq!(found, *wanted, "{text}");
+    }
 }
 
 #[test]

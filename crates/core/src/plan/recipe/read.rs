@@ -319,9 +319,8 @@ fn metrics(table: &Table, of_part: bool, scope: &mut Scope) -> Vec<Figure> {
         let (field, is_inner) = (table.field("name").or_else(|| table.field("as")), table.field("name").is_none());
         let name =
             field.as_ref().and_then(|field| if is_inner { plain_name(field) } else { metric_name(field, of_part) });
-        if let (Some(name), Some(field)) = (&name, &field)
-            && !seen.insert(name.clone())
-        {
+        let is_again = |_: &&Field| name.as_ref().is_some_and(|name| !seen.insert(name.clone()));
+        if let Some(field) = field.as_ref().filter(is_again) {
             field.refuse::<()>("is measured twice in this phase", "give each metric a name of its own");
         }
         if let Some(field) = field.filter(|_| scope.settings.iter().any(|row| Some(row.name) == name.as_deref())) {
