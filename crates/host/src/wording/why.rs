@@ -317,7 +317,7 @@ mod tests {
         );
     }
 
-    /// In a sentence the large ones, and rows below the request's in a table; those that are small are one.
+    /// A sentence names the large parts. A table has a row for each, below that of the requests, and one for all small parts.
     #[test]
     fn waits_have_the_parts_of_the_disk() {
         let waits = |requests: u64, parts: &[(Part, f64)]| {

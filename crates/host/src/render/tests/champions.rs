@@ -140,7 +140,7 @@ fn one_target_each_needs_no_such_table() {
 
 #[test]
 fn an_emulated_processor_is_told() {
-    for (guest, told) in [
+    for (guest, is_emulated) in [
         ("bookworm-1f tcg (no /dev/kvm)", true),
         ("bookworm-1f, kernel 6.1.0-56-amd64, tcg (no /dev/kvm)", true),
         ("bookworm-1f, kernel 6.1.0-56-amd64, kvm (a kernel booted)", false),
@@ -148,6 +148,6 @@ fn an_emulated_processor_is_told() {
         let mut lab = lab(&["ext4", "xfs"], &[1.0, 0.8], 8);
         let facts = [("guest bookworm".to_string(), guest.to_string())].into();
         lab.records.push(Record::Provenance(Provenance { facts, ..Provenance::default() }));
-        assert_eq!(text(&lab.model()).contains("emulated (tcg)"), told, "{guest}");
+        assert_eq!(text(&lab.model()).contains("emulated (tcg)"), is_emulated, "{guest}");
     }
 }
