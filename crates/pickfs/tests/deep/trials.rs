@@ -1,8 +1,10 @@
-//! Before the first round every target is tried: what cannot work is said once and costs no further cell. And what else a
-//! run owes those around it: its turn, its aims when it is taken up, its owner.
+//! Before the first round every target is tried: what cannot work is said once and costs no further
+//! cell. And what else a run owes those around it: its turn, its aims when it is taken up, its
+//! owner.
 
 use crate::common::{Lab, Said, SmallDisk, failed, not_run, run, unable};
 use pickfs_core::journal::{Folded, Outcome};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
@@ -58,7 +60,8 @@ rounds = 3
     lab.assert_nothing_left();
 }
 
-/// The image is large enough, and what ext4 leaves of it is not: known once it is made, before anything is measured.
+/// The image is large enough, and what ext4 leaves of it is not: known once it is made, before
+/// anything is measured.
 #[test]
 fn what_cannot_fit_is_said_before_the_first_round() {
     if not_run(unable(&["ext4"])) {
@@ -225,16 +228,17 @@ fn who_waits_is_told_for_whom_and_root_waits_for_no_user() {
     other.write_plan(SHORT);
     let mut second = other.pickfs();
     second.args(["run", "plan.toml", "--journal", "journal.jsonl"]);
-    let second = second.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    let mut second = second.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let holder = format!("process {}, {}", first.id(), std::fs::canonicalize(lab.journal()).unwrap().display());
+    let mut said = BufReader::new(second.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains(&format!("to end: {holder}"))), "the second run did not name {holder}");
     for _ in 0..2 {
         pickfs_system::sys::process::kill(first.id() as i32, pickfs_system::sys::process::Signal::INT).unwrap();
         std::thread::sleep(Duration::from_millis(300));
     }
     assert_eq!(first.wait().unwrap().code(), Some(130));
-    let said = Said::of(second.wait_with_output().unwrap()).code(0);
-    let holder = format!("process {}, {}", first.id(), std::fs::canonicalize(lab.journal()).unwrap().display());
-    assert!(said.err.contains(&format!("to end: {holder}")), "{holder}: {}", said.err);
+    let rest: Vec<String> = said.collect();
+    assert!(second.wait().unwrap().success(), "{rest:#?}");
     assert_eq!(std::fs::metadata("/run/pickfs.lock").unwrap().mode() & 0o077, 0);
 
     let shared = std::fs::File::open("/run/lock/pickfs.lock").unwrap();
