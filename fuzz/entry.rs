@@ -1,5 +1,6 @@
-//! What is fuzzed, and what must hold for any bytes: each function takes them and panics where something is wrong. Called by
-//! the fuzzers in `fuzz_targets` and by `crates/pickfs/tests/deep/fuzz.rs`, which needs no nightly compiler.
+//! What is fuzzed, and what must hold for any bytes: each function takes them and panics where
+//! something is wrong. Called by the fuzzers in `fuzz_targets` and by
+//! `crates/pickfs/tests/deep/fuzz.rs`, which needs no nightly compiler.
 
 use pickfs::cli::catalogue;
 use pickfs_core::journal::{Record, fold};
@@ -71,7 +72,8 @@ pub fn journal(data: &[u8]) {
     }
     let Some(run) = &folded.run else { return };
     let differs = !between_runs::differences((run, &folded), (run, &folded)).is_empty();
-    // A plan that was read has targets and works, each with a name of its own; a damaged journal may have anything.
+    // A plan that was read has targets and works, each with a name of its own; a damaged journal
+    // may have anything.
     let names =
         [run.plan.targets.iter().map(|one| &one.name).collect(), run.plan.works.iter().map(|one| &one.name).collect()];
     let is_plan = names
@@ -82,7 +84,8 @@ pub fn journal(data: &[u8]) {
     between_runs::comparison(&[(run, &folded)], &[(run, &folded)], (run, &folded), accepted);
 }
 
-/// Any text as a job file of fio: an option that reaches beyond the target is seen, however it is written.
+/// Any text as a job file of fio: an option that reaches beyond the target is seen, however it is
+/// written.
 pub fn job(data: &[u8]) {
     const BEYOND: [&str; 5] = ["directory", "exec_prerun", "exec_postrun", "include", "ioscheduler"];
     let folder = Path::new("/dev/shm").join(format!("pickfs-fuzz-{}", std::process::id()));
@@ -100,8 +103,8 @@ pub fn job(data: &[u8]) {
     assert!(refused || beyond.is_none(), "{beyond:?} is let through");
 }
 
-/// Four texts with NUL between them as what lsblk, lsblk for the parents, wipefs and the kernel say of a device: what cannot
-/// be read is never safe to erase.
+/// Four texts with NUL between them as what lsblk, lsblk for the parents, wipefs and the kernel say
+/// of a device: what cannot be read is never safe to erase.
 pub fn devices(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parts: Vec<&str> = text.splitn(4, '\0').chain([""; 4]).collect();
@@ -176,8 +179,8 @@ pub fn strace_log(data: &[u8]) {
     }
 }
 
-/// Any bytes as calls of a trace, twelve numbers each: what the reader lets through can be replayed, and leaves everything outside
-/// of its folder as it was.
+/// Any bytes as calls of a trace, twelve numbers each: what the reader lets through can be
+/// replayed, and leaves everything outside of its folder as it was.
 pub fn trace_calls(data: &[u8]) {
     let mut numbering = Numbering::default();
     let root = numbering.root(0);
@@ -266,13 +269,15 @@ pub fn recording(data: &[u8]) {
     Recording::go_on(&file, found.used, Mode::All).unwrap();
 }
 
-/// Where the rings' memory has the counter of calls, and the first ring; of that its head and its bytes.
+/// Where the rings' memory has the counter of calls, and the first ring; of that its head and its
+/// bytes.
 const COUNTER: u64 = 0;
 const RING: u64 = 4096;
 const HEAD: u64 = RING + 16;
 const BYTES: u64 = RING + 4096;
 
-/// Gives records of damaged bytes sizes that a ring can have, and places in the order; how many there are.
+/// Gives records of damaged bytes sizes that a ring can have, and places in the order; how many
+/// there are.
 fn repaired(bytes: &mut Vec<u8>) -> u64 {
     let (mut at, mut order) = (0, 0_u64);
     while at + 160 <= bytes.len() {
@@ -288,8 +293,9 @@ fn repaired(bytes: &mut Vec<u8>) -> u64 {
     order
 }
 
-/// The counter, the ring's head, and the bytes of a ring as a recorded program writes them into the recorder's memory: refused, or calls
-/// whose trace can be read. Of an even length, only what the calls are is damaged.
+/// The counter, the ring's head, and the bytes of a ring as a recorded program writes them into the
+/// recorder's memory: refused, or calls whose trace can be read. Of an even length, only what the
+/// calls are is damaged.
 pub fn rings(data: &[u8]) {
     let (numbers, bytes) = data.split_at(data.len().min(16));
     let (mut numbers, mut bytes) = (numbers.to_vec(), bytes[..bytes.len().min(256 << 10)].to_vec());

@@ -1,5 +1,6 @@
-//! Compiles the library that is loaded into programs that are recorded: C, because it has the place of the C library's own
-//! functions. Elsewhere than on x86-64 it is empty, and every call of a recorded program stops.
+//! Compiles the library that is loaded into programs that are recorded: C, because it has the place
+//! of the C library's own functions. Elsewhere than on x86-64 it is empty, and every call of a
+//! recorded program stops.
 
 use std::path::Path;
 
@@ -26,7 +27,8 @@ fn main() {
         "-nostdlib",
         "-ffreestanding",
     ]);
-    // It calls into its page without the compiler's knowledge, and threads' data must be there from the start.
+    // It calls into its page without the compiler's knowledge, and threads' data must be there from
+    // the start.
     command.args(["-mno-red-zone", "-fno-stack-protector", "-ftls-model=initial-exec", "-fvisibility=hidden"]);
     let status = command.arg(PRELOAD).arg("-o").arg(&library).status();
     assert!(status.is_ok_and(|status| status.success()), "the C compiler cannot make {PRELOAD} a shared object");

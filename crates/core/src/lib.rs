@@ -1,5 +1,5 @@
-//! What host and target share: what we mean to measure ([`plan`]), what happened ([`journal`]), what both sides say to each
-//! other ([`protocol`]), and what each metric means ([`metric`]).
+//! What host and target share: what we mean to measure ([`plan`]), what happened ([`journal`]),
+//! what both sides say to each other ([`protocol`]), and what each metric means ([`metric`]).
 //!
 //! It must not know a workload, a file system, an executor or a report.
 

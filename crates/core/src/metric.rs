@@ -1,7 +1,9 @@
-//! What each metric means: one row a metric, which every room that plans, judges or prints metrics asks.
+//! What each metric means: one row a metric, which every room that plans, judges or prints metrics
+//! asks.
 //!
-//! A metric is named in the journal as `<what>_<unit>`; the end of the name is its unit. A workload may record metrics
-//! that have no row here: then the end of the name says enough to print them. Must not know: `journal`, `plan`.
+//! A metric is named in the journal as `<what>_<unit>`; the end of the name is its unit. A workload
+//! may record metrics that have no row here: then the end of the name says enough to print them.
+//! Must not know: `journal`, `plan`.
 
 use pickfs_system::units::Unit;
 use serde::{Deserialize, Serialize};
@@ -89,7 +91,8 @@ pub struct Metric {
     /// Short name for limits in plans; empty for none.
     #[serde(default)]
     pub alias: &'static str,
-    /// Column in the table of trade-offs; of several metrics with the same one the first that has values counts.
+    /// Column in the table of trade-offs; of several metrics with the same one the first that has
+    /// values counts.
     #[serde(default)]
     pub criterion: &'static str,
     /// None: the end of the name says it.
@@ -98,7 +101,8 @@ pub struct Metric {
     noun: &'static str,
 }
 
-/// Every metric that means more than its name says, from `metric.toml`. The first row that fits a name counts.
+/// Every metric that means more than its name says, from `metric.toml`. The first row that fits a
+/// name counts.
 pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     #[serde(bound(deserialize = "'de: 'static"))]
@@ -266,7 +270,8 @@ mod tests {
         }
     }
 
-    /// What workloads say, after `.say(` in crates/target/src/workload. `{direction}` is a direction's name.
+    /// What workloads say, after `.say(` in crates/target/src/workload. `{direction}` is a
+    /// direction's name.
     const SAID: &[(&str, Unit, Better)] = {
         use {Better::*, Unit::*};
         &[

@@ -117,8 +117,8 @@ impl Disk {
         Ok(changed)
     }
 
-    /// The same disk with a share of its buffers, for a share of the files: else files would be read from a buffer in which they
-    /// had no room. A disk without such buffers as it is.
+    /// The same disk with a share of its buffers, for a share of the files: else files would be
+    /// read from a buffer in which they had no room. A disk without such buffers as it is.
     pub fn with_buffers(&self, share: f64) -> Result<Disk> {
         let buffers = [("segments", 1.0, 1.0), ("cache_mib", 0.0625, 0.0625)];
         let has = buffers.iter().filter(|(name, ..)| self.parameters.contains_key(*name));
@@ -128,14 +128,15 @@ impl Disk {
         })
     }
 
-    /// The table for the model. `start` is where on the disk its device begins, in sectors; `phase_ns` the angle of the
-    /// platter at time 0, as time of a turn.
+    /// The table for the model. `start` is where on the disk its device begins, in sectors;
+    /// `phase_ns` the angle of the platter at time 0, as time of a turn.
     pub fn words(&self, start: u64, phase_ns: u64) -> Result<Words> {
         words(self, start, phase_ns)
     }
 
-    /// The table of a drive that is made smaller, so that the device is all of it, and that holds data in a share of it: what is
-    /// sized by the capacity (spare, blocks, SLC cache) shrinks with it, what is a speed or a buffer does not.
+    /// The table of a drive that is made smaller, so that the device is all of it, and that holds
+    /// data in a share of it: what is sized by the capacity (spare, blocks, SLC cache) shrinks with
+    /// it, what is a speed or a buffer does not.
     pub fn used(&self, start: u64, sectors: u64, filled: f64) -> Result<Words> {
         used(self, start, sectors, filled)
     }
@@ -214,7 +215,8 @@ const OF_TABLES: &[&str] = &[
     "seek_line_us", "seek_slope_us",
 ];
 
-/// Flash beyond the drive's capacity. Only a drive that is small and used needs it, so a file may lack it.
+/// Flash beyond the drive's capacity. Only a drive that is small and used needs it, so a file may
+/// lack it.
 const SPARE: &str = "spare_percent";
 
 /// Share of the device that is written anywhere.
@@ -292,7 +294,8 @@ pub(crate) fn words(disk: &Disk, start: u64, phase_ns: u64) -> Result<Words> {
     in_range(words)
 }
 
-/// Sectors of what flash maps; the most that a map is made for; blocks without which none could be collected. As in ftl.h.
+/// Sectors of what flash maps; the most that a map is made for; blocks without which none could be
+/// collected. As in ftl.h.
 const UNIT_SECTORS: u64 = 8;
 const MOST_UNITS: u64 = 1 << 23;
 const LEAST_SPARE: u64 = 6;

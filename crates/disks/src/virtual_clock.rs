@@ -1,4 +1,5 @@
-//! What a model gives, found out by driving it on a clock that is only counted: no disk and no guest is needed.
+//! What a model gives, found out by driving it on a clock that is only counted: no disk and no
+//! guest is needed.
 
 use super::parameters::{Disk, at, last_zone};
 use anyhow::Result;
@@ -14,7 +15,8 @@ const MANY: usize = 4000;
 /// Figures that data sheets and benchmarks give.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSpeeds {
-    /// Bytes a second, in 1 MiB reads, one after the other: at the beginning, in the middle, at the end.
+    /// Bytes a second, in 1 MiB reads, one after the other: at the beginning, in the middle, at the
+    /// end.
     pub sequential_reads: [f64; 3],
     /// Bytes a second, in 1 MiB writes, eight at a time, after a GiB.
     pub sequential_writes: f64,
@@ -80,8 +82,9 @@ pub fn speeds_of(disk: &Disk) -> Result<ModelSpeeds> {
     })
 }
 
-/// On a drive of 1 GiB; a larger one has more blocks, and the same share of them is spare. None where erase blocks are too large for
-/// one of that size, as in a model that was fitted with many dies.
+/// On a drive of 1 GiB; a larger one has more blocks, and the same share of them is spare. None
+/// where erase blocks are too large for one of that size, as in a model that was fitted with many
+/// dies.
 fn used(disk: &Disk, filled: f64) -> Result<Option<Used>> {
     const SECTORS: u64 = 1 << 21;
     const MANY: usize = 64 << 10;

@@ -1,9 +1,11 @@
-//! The layout of our own JSON, once: what `pickfs report` and `pickfs compare` write with `--format json`, what
-//! `pickfs import` reads again, and what the files in schema/ are generated from (`make schema`).
+//! The layout of our own JSON, once: what `pickfs report` and `pickfs compare` write with `--format
+//! json`, what `pickfs import` reads again, and what the files in schema/ are generated from (`make
+//! schema`).
 //!
-//! A reader of old files must not misunderstand new ones: members may be added, and [`SCHEMA`] counts up when that is not
-//! enough. What an import does not need (all that is judged again) it does not read, so that old files stay readable.
-//! This room must not know how anything is judged or printed.
+//! A reader of old files must not misunderstand new ones: members may be added, and [`SCHEMA`]
+//! counts up when that is not enough. What an import does not need (all that is judged again) it
+//! does not read, so that old files stay readable. This room must not know how anything is judged
+//! or printed.
 //!
 //! Must not know: `analysis`, `executor`, `run`.
 
@@ -17,9 +19,9 @@ use std::collections::BTreeMap;
 /// Of this layout.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// What `pickfs report --format json` writes. Times are nanoseconds, sizes bytes, shares of one; a metric's unit is the
-/// end of its name. What is not known is null or left out. `schema` counts up when a reader of old files would
-/// misunderstand new ones; members may be added without that.
+/// What `pickfs report --format json` writes. Times are nanoseconds, sizes bytes, shares of one; a
+/// metric's unit is the end of its name. What is not known is null or left out. `schema` counts up
+/// when a reader of old files would misunderstand new ones; members may be added without that.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "A report of pickfs")]
 pub(crate) struct Report<'a> {
@@ -183,7 +185,8 @@ pub(crate) struct Row {
     pub against_reference: Option<Comparison>,
     /// Why there is no figure; empty if there is one.
     pub absent: String,
-    /// By how much slower than the best it can be, as a share: all such bounds hold together in 95 % of runs.
+    /// By how much slower than the best it can be, as a share: all such bounds hold together in 95
+    /// % of runs.
     pub at_most_slower: Option<f64>,
     pub cache_state_unproven: bool,
 }
@@ -319,7 +322,8 @@ pub(crate) struct RunComparison {
     pub caveat: String,
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub threshold: f64,
-    /// By how much slower any whole job is at most, as a share, at 95 %; null where too few rounds say.
+    /// By how much slower any whole job is at most, as a share, at 95 %; null where too few rounds
+    /// say.
     pub at_most_slower: Option<f64>,
     /// Earlier runs.
     pub old_runs: usize,
@@ -356,7 +360,8 @@ pub(crate) struct FactChange {
     pub new: String,
 }
 
-/// Written without a point where it is whole, as in the journal, and as null where it is not finite.
+/// Written without a point where it is whole, as in the journal, and as null where it is not
+/// finite.
 #[derive(Clone, Copy, JsonSchema)]
 pub(crate) struct Number(#[schemars(with = "Option<f64>")] pub f64);
 
@@ -375,7 +380,8 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// A list that is written piece by piece, as a million samples should not be in memory twice, and read whole.
+/// A list that is written piece by piece, as a million samples should not be in memory twice, and
+/// read whole.
 pub(crate) enum List<'a, T> {
     Each(Box<dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + 'a>),
     Whole(Vec<T>),
@@ -409,8 +415,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<'_, T> {
     }
 }
 
-/// A record of the journal, or a list of them, without what could steer a terminal, and without the name of the cell,
-/// which stands above.
+/// A record of the journal, or a list of them, without what could steer a terminal, and without the
+/// name of the cell, which stands above.
 fn harmless<S: Serializer>(records: &impl Serialize, serializer: S) -> Result<S::Ok, S::Error> {
     let mut value = crate::wording::text::sanitize_json(serde_json::to_value(records).unwrap_or_default());
     let each = match &mut value {

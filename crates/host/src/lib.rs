@@ -1,4 +1,5 @@
-//! The side that asks: runs plans on machines, keeps their journals, judges what is in them, and puts it into words and formats.
+//! The side that asks: runs plans on machines, keeps their journals, judges what is in them, and
+//! puts it into words and formats.
 //!
 //! It must not know how a file system is made, nor what a workload does.
 

@@ -1,5 +1,6 @@
-//! Trees are generated faster than they are copied: content a core, and `boost-build` onto memory against `cp -a` of it.
-//! Prints figures with their limits; exit code 1 if one is missed. `cargo bench --bench generate`.
+//! Trees are generated faster than they are copied: content a core, and `boost-build` onto memory
+//! against `cp -a` of it. Prints figures with their limits; exit code 1 if one is missed. `cargo
+//! bench --bench generate`.
 
 use pickfs_system::random::Random;
 use pickfs_trees::content::Content;

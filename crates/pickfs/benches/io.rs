@@ -1,10 +1,11 @@
-//! Our reads and writes of a file beside fio's and beside a bare loop of the same system calls: on the same file of one
-//! ext4 in memory, by turns, nanoseconds an operation. `cargo bench --bench io`, as root; without, or with a folder
-//! (`-- DIR`), on a file there.
+//! Our reads and writes of a file beside fio's and beside a bare loop of the same system calls: on
+//! the same file of one ext4 in memory, by turns, nanoseconds an operation. `cargo bench --bench
+//! io`, as root; without, or with a folder (`-- DIR`), on a file there.
 //!
-//! Prints medians over the rounds, below each row what of it was processor time, and, pairing them by rounds, what ours
-//! takes of the others with its interval. Exit code 1 if an interval says that ours is slower than the fastest of fio's
-//! by more than 3 %, than the bare loop by more than 3 % of a direct operation, or that measuring costs more than 100 ns.
+//! Prints medians over the rounds, below each row what of it was processor time, and, pairing them
+//! by rounds, what ours takes of the others with its interval. Exit code 1 if an interval says that
+//! ours is slower than the fastest of fio's by more than 3 %, than the bare loop by more than 3 %
+//! of a direct operation, or that measuring costs more than 100 ns.
 
 #![expect(unsafe_code, reason = "a ring by hand, to compare with")]
 
@@ -226,7 +227,8 @@ fn bare_plain(file: &File, places: &[u32], write: bool) -> (f64, f64) {
         let offset = u64::from(*place) * BLOCK as u64;
         if write {
             let at = supply.turn();
-            // What ours marks as well: otherwise other data would be written, and no later read could be checked.
+            // What ours marks as well: otherwise other data would be written, and no later read
+            // could be checked.
             blocks::stamp(&mut buffer[at..at + BLOCK], offset, 0);
             file.write_all_at(&buffer[at..at + BLOCK], offset).expect("it is written");
         } else {
@@ -261,8 +263,8 @@ fn bare_ring(file: &File, places: &[u32], write: bool, depth: usize) -> (f64, f6
             } else {
                 opcode::Read::new(descriptor, buffers[slot].as_mut_ptr(), BLOCK as u32).offset(offset).build()
             };
-            // SAFETY: the buffers live until the loop has ended, which is when nothing is in flight; a slot's bytes are
-            // left alone until its request has ended.
+            // SAFETY: the buffers live until the loop has ended, which is when nothing is in
+            // flight; a slot's bytes are left alone until its request has ended.
             unsafe { ring.submission().push(&entry.user_data(slot as u64)) }.expect("as many entries as slots");
         }
         // A slot that was taken when nothing was left is one less to wait for.
@@ -324,8 +326,8 @@ fn fio(case: Case, path: &Path, quick: bool) -> (f64, f64) {
 struct Begun(Instant, u64);
 
 impl Begun {
-    /// After a rest, which fio's threads have too. A thread that was busy until then is moved away from what completes its
-    /// requests, and takes twice as long for tens of milliseconds.
+    /// After a rest, which fio's threads have too. A thread that was busy until then is moved away
+    /// from what completes its requests, and takes twice as long for tens of milliseconds.
     fn now() -> Begun {
         std::thread::sleep(REST);
         Begun(Instant::now(), cpu_ns())

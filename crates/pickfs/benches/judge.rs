@@ -1,5 +1,5 @@
-//! Judging scales: 200 targets with 20 phases in 40 rounds are judged within a second, be they all alike or not.
-//! Prints the times; exit code 1 if one is exceeded. `cargo bench --bench judge`.
+//! Judging scales: 200 targets with 20 phases in 40 rounds are judged within a second, be they all
+//! alike or not. Prints the times; exit code 1 if one is exceeded. `cargo bench --bench judge`.
 
 use pickfs_test_support::noise;
 
@@ -15,8 +15,8 @@ const ROUNDS: u32 = 40;
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// By how much the last target is slower than the first (those between lie evenly), and the noise of a
-/// cell; that of a phase is 1 % more.
+/// By how much the last target is slower than the first (those between lie evenly), and the noise
+/// of a cell; that of a phase is 1 % more.
 const WORLDS: [(&str, f64, f64); 4] =
     [("all alike", 0.0, 0.0), ("some alike", 0.5, 0.0), ("all different", 20.0, 0.0), ("all noise", 0.0, 0.1)];
 

@@ -66,7 +66,8 @@ fn compare(title: &str, slower: [f64; 8], threshold: f64) {
         }
         saved.push(saving(&name, [wrong, worse], cells, &fixed));
     }
-    // Where nothing but equals is near the best, any three repeats name one of them; the answer is that they tie.
+    // Where nothing but equals is near the best, any three repeats name one of them; the answer is
+    // that they tie.
     if slower[2] > 0.0 {
         println!(
             "\n| noise | cells | wrong % | repeats | share | at worst | names a worse one % | repeats | share | at worst |"
@@ -87,16 +88,17 @@ fn row(name: &str, wrong: f64, runs: &[Played], cells: f64) {
     );
 }
 
-/// Every way to be wrong: a true best is not among the candidates (and so neither among the ties, nor the one named),
-/// or a tie is announced with one that is slower by more than the band announced with it.
+/// Every way to be wrong: a true best is not among the candidates (and so neither among the ties,
+/// nor the one named), or a tie is announced with one that is slower by more than the band
+/// announced with it.
 fn is_wrong(run: &Played, race: &Race) -> bool {
     let lost = race.best().iter().any(|best| !run.candidates.contains(best));
     let apart = |target: &usize| race.behind(*target) > run.threshold.ln_1p() + 1e-12;
     lost || (run.kind == VerdictKind::Tie && run.named.iter().any(apart))
 }
 
-/// Only what the lowest mean can get wrong as well: naming one that is not truly best, or a tie with one that is slower
-/// by more than the band.
+/// Only what the lowest mean can get wrong as well: naming one that is not truly best, or a tie
+/// with one that is slower by more than the band.
 fn names_a_worse_one(run: &Played, race: &Race) -> bool {
     let behind = |target: &usize, allowed: f64| race.behind(*target) > allowed + 1e-12;
     match run.kind {
@@ -144,9 +146,9 @@ fn lowest(sums: &[f64]) -> usize {
     (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0)
 }
 
-/// How many cells the race takes of those that the lowest mean needs to be as seldom wrong, for each way to count what is
-/// wrong; beside it the same for the most wrong shares that the race's trials allow (one standard error and one trial
-/// above).
+/// How many cells the race takes of those that the lowest mean needs to be as seldom wrong, for
+/// each way to count what is wrong; beside it the same for the most wrong shares that the race's
+/// trials allow (one standard error and one trial above).
 fn saving(name: &str, wrongs: [f64; 2], cells: f64, fixed: &[Wrong]) -> String {
     let at_most = |goal: f64| fixed.iter().find(|fixed| fixed.share <= goal);
     let said = |found: Option<&Wrong>| match found {

@@ -1,12 +1,13 @@
-//! How near a replay comes to the program itself. In each round each of six programs is recorded on ext4; then program and trace take
-//! turns at once, in random order, on four file systems in memory: a machine's speed changes within minutes.
-//! Needs root, ext4, xfs, btrfs, git, gcc, make and sqlite3, and says so otherwise. `cargo bench --bench replay -- mail copy` takes the
-//! programs whose names have one of these words.
+//! How near a replay comes to the program itself. In each round each of six programs is recorded on
+//! ext4; then program and trace take turns at once, in random order, on four file systems in
+//! memory: a machine's speed changes within minutes. Needs root, ext4, xfs, btrfs, git, gcc, make
+//! and sqlite3, and says so otherwise. `cargo bench --bench replay -- mail copy` takes the programs
+//! whose names have one of these words.
 //!
-//! 1. On ext4 each replay takes as long as its program within 15 %, and within 10.6 % in the mean: what ARTC reached (Weiss et al.,
-//!    SOSP 2013). By the median of the rounds' ratios.
-//! 2. Where a program is over 10 % faster on one file system than on another, and faster in every round, so is its trace, in nine of
-//!    ten such pairs.
+//! 1. On ext4 each replay takes as long as its program within 15 %, and within 10.6 % in the mean:
+//!    what ARTC reached (Weiss et al., SOSP 2013). By the median of the rounds' ratios.
+//! 2. Where a program is over 10 % faster on one file system than on another, and faster in every
+//!    round, so is its trace, in nine of ten such pairs.
 
 mod common;
 
@@ -29,7 +30,8 @@ const TARGETS: [(&str, &str); 4] = [
     ("btrfs zstd:1", "fs = \"btrfs\", variant = \"zstd:1\""),
 ];
 
-/// Cargo sets it for benchmarks. Each program that starts looks for its libraries there first: mail took 12 % longer to deliver.
+/// Cargo sets it for benchmarks. Each program that starts looks for its libraries there first: mail
+/// took 12 % longer to deliver.
 const CARGO_LIBRARIES: &str = "LD_LIBRARY_PATH";
 
 /// Shell commands in an empty folder; `SOURCES` is a folder in memory.
@@ -132,7 +134,8 @@ fn record(folder: &Path, program: &Program) {
     std::fs::create_dir(&inside).expect("a folder");
     let shell = |words: &[&str], command: &str| {
         let mut whole = Command::new(words[0]);
-        // In the locale that pickfs gives to commands: in others a program that starts reads files of the C library's.
+        // In the locale that pickfs gives to commands: in others a program that starts reads files
+        // of the C library's.
         whole
             .args(&words[1..])
             .args(["sh", "-c", &with_sources(command, folder)])

@@ -1,6 +1,6 @@
-//! Reports scale: a journal of a million samples folds, is judged and rendered as text and
-//! as a page within limits of time, memory and size.
-//! Prints them with their limits, and keeps the page with `-- --page=FILE`; exit code 1 if one is exceeded. `cargo bench --bench report`.
+//! Reports scale: a journal of a million samples folds, is judged and rendered as text and as a
+//! page within limits of time, memory and size. Prints them with their limits, and keeps the page
+//! with `-- --page=FILE`; exit code 1 if one is exceeded. `cargo bench --bench report`.
 
 use pickfs_core::journal::{Begin, End, Outcome, Record, Run, SCHEMA, Sample, fold_file};
 use pickfs_core::plan::{Plan, Target, Work};

@@ -1,6 +1,7 @@
-//! `pickfs scan` is quick and small: entries a second of a warm tree in memory, without and with reading files, beside
-//! `du -s` and `find -printf` in the same rounds by turns; and the peak memory for a million entries.
-//! Prints figures with their limits; exit code 1 if one is exceeded. `cargo bench --bench scan`.
+//! `pickfs scan` is quick and small: entries a second of a warm tree in memory, without and with
+//! reading files, beside `du -s` and `find -printf` in the same rounds by turns; and the peak
+//! memory for a million entries. Prints figures with their limits; exit code 1 if one is exceeded.
+//! `cargo bench --bench scan`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,7 +13,8 @@ const ROUNDS: usize = 15;
 const QUICK: (usize, usize) = (10_000, 19);
 /// The tree for memory: every file has a second name and a size of its own.
 const LARGE: (usize, usize) = (5_000, 199);
-/// Entries a second, warm, without reading, in the best round: who else uses the machine can only take from it.
+/// Entries a second, warm, without reading, in the best round: who else uses the machine can only
+/// take from it.
 const RATE_LIMIT: f64 = 500_000.0;
 const MEMORY_LIMIT: u64 = 300 << 20;
 
@@ -74,7 +76,8 @@ fn fastest(times: &[f64]) -> f64 {
 /// Linux reports processor time in ticks; this is their number per second.
 const TICKS: f64 = 100.0;
 
-/// Processor time of all children that ended: see proc(5), cutime and cstime, counted behind the name in parentheses.
+/// Processor time of all children that ended: see proc(5), cutime and cstime, counted behind the
+/// name in parentheses.
 fn ticks_of_children() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -117,7 +120,8 @@ fn high_water(process: u32) -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Makes a tree of directories in directories; gives its entries. Sizes are many; small files hold something.
+/// Makes a tree of directories in directories; gives its entries. Sizes are many; small files hold
+/// something.
 fn grow(tree: &Path, (directories, files): (usize, usize), linked: bool) -> usize {
     let endings = ["c", "h", "o", "txt", "json", "png", "gz", "db", "xyz"];
     let mut before = None;

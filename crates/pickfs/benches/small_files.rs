@@ -127,7 +127,8 @@ fn tell(times: &Times, peers: &[&'static str]) -> Vec<String> {
     broken
 }
 
-/// Nanoseconds that one operation's latency costs, in the best of some goes: others can only add to it.
+/// Nanoseconds that one operation's latency costs, in the best of some goes: others can only add to
+/// it.
 fn measuring() -> f64 {
     const LAPS: u32 = 2_000_000;
     let mut latencies = Latencies::new();
@@ -237,7 +238,8 @@ fn bonnie(files: &Files, place: &Path, times: &mut Times) {
     clean(place);
 }
 
-/// By its files a second without what it calls its own overhead: create, an empty write, and close. It deletes nothing.
+/// By its files a second without what it calls its own overhead: create, an empty write, and close.
+/// It deletes nothing.
 fn fs_mark(files: &Files, place: &Path, times: &mut Times) {
     let log = place.join("log");
     let words = ["-d", &text(&place.join("files")), "-l", &text(&log), "-S", "0", "-s", "0", "-L", "1", "-t", "1"];

@@ -1,8 +1,9 @@
 //! The replay of traces as an instrument.
 //!
-//! 1. As fast as possible, beside a bare loop of the same calls, by turns in memory. Less than 90 % of its calls in a second fail the
+//! 1. As fast as possible, beside a bare loop of the same calls, by turns in memory. Less than 90 %
+//!    of its calls in a second fail the bench.
+//! 2. A million operations of sixteen threads, read and put in order: more than 2 s fails the
 //!    bench.
-//! 2. A million operations of sixteen threads, read and put in order: more than 2 s fails the bench.
 
 use pickfs_system::units::show_duration;
 use pickfs_target::workload::trace::{InFolder, threads};
@@ -105,8 +106,9 @@ fn files(threads: u32, each: u32) -> Trace {
     Trace { header, paths: numbering.paths, tree, ops }
 }
 
-/// Nanoseconds of the same calls with nothing around them. What is written comes from as many bytes as in a replay: with the same page
-/// each time it would be in the nearest cache, as a program's own data seldom are.
+/// Nanoseconds of the same calls with nothing around them. What is written comes from as many bytes
+/// as in a replay: with the same page each time it would be in the nearest cache, as a program's
+/// own data seldom are.
 fn loop_of_calls(folder: &Path, trace: &Trace) -> f64 {
     std::fs::create_dir(folder.join("top0")).expect("a folder");
     let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("a folder");

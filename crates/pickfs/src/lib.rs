@@ -1,4 +1,5 @@
-//! pickfs: which file system, with which options, for this work on this disk? Measured, with error bars.
+//! pickfs: which file system, with which options, for this work on this disk? Measured, with error
+//! bars.
 //!
 //! The command line. The only crate that sees both sides; ARCHITECTURE.md has the map of all.
 

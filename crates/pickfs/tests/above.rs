@@ -179,7 +179,8 @@ fn a_file_system_is_checked_and_rebuilt_below_overlayfs() {
     lab.assert_nothing_left();
 }
 
-/// Served by programs: one that shows a folder as it is, and two of those that encrypt or share it, where they are here.
+/// Served by programs: one that shows a folder as it is, and two of those that encrypt or share it,
+/// where they are here.
 #[test]
 fn the_work_sees_the_file_system_through_programs() {
     if not_run(unable(&["ext4"]).or_else(|| lacks("bindfs")).or_else(|| lacks("gocryptfs"))) {

@@ -1,9 +1,11 @@
-//! House rules that neither rustc nor clippy can hold: which crate may depend on which, that imports within a crate make no circle,
-//! that headers are true, and that what is listed is complete and sorted. `[workspace.lints]` in Cargo.toml and clippy.toml hold the
-//! others, and a crate cannot name another that its manifest does not.
+//! House rules that neither rustc nor clippy can hold: which crate may depend on which, that
+//! imports within a crate make no circle, that headers are true, and that what is listed is
+//! complete and sorted. `[workspace.lints]` in Cargo.toml and clippy.toml hold the others, and a
+//! crate cannot name another that its manifest does not.
 //!
-//! The rules are tables at the top. Source is read as tokens (`proc-macro2`), so comments and strings cannot be mistaken
-//! for code and what stands inside macros is seen. The planted violations at the foot show that each rule can fail.
+//! The rules are tables at the top. Source is read as tokens (`proc-macro2`), so comments and
+//! strings cannot be mistaken for code and what stands inside macros is seen. The planted
+//! violations at the foot show that each rule can fail.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +15,8 @@ use std::sync::LazyLock;
 
 // ---------------------------------------------------------------- the rules
 
-/// Each crate and those of ours that it may depend on, but for its tests. A row a crate, sorted. Host and target never know each
-/// other; what both need is below them.
+/// Each crate and those of ours that it may depend on, but for its tests. A row a crate, sorted.
+/// Host and target never know each other; what both need is below them.
 const CRATES: &[(&str, &str)] = &[
     ("core", "stats system"),
     ("disks", "system"),
@@ -36,11 +38,14 @@ const MEDIAN_FUNCTION: usize = 10;
 const NINE_IN_TEN_FUNCTIONS: usize = 40;
 
 const LONGEST_FILE: usize = 600;
+/// Prose is read slowly in lines as long as rustfmt lets those of code be.
+const LONGEST_COMMENT: usize = 100;
 
 /// Databases that a workload plays with; file systems and layers are in lists of their own.
 const DATABASES: &[&str] = &["duckdb", "mariadb", "pgbench", "postgres", "sqlite", "sysbench"];
 
-/// Where the name of a file system, a layer or a database stands outside its own file, and why it may.
+/// Where the name of a file system, a layer or a database stands outside its own file, and why it
+/// may.
 const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("core/src/journal/anonymous/", "how names of devices begin"),
     ("core/src/plan/args.rs", "what is compared where a user names nothing"),
@@ -122,11 +127,17 @@ fn files_are_short() {
 }
 
 #[test]
+fn comments_are_narrow() {
+    pass(CODE.long_comments());
+}
+
+#[test]
 fn no_shell_between_us_and_a_program() {
     pass(CODE.shells());
 }
 
-/// The oldest compiler that Cargo.toml names does not know them; `make oldest-rust` finds the same, in minutes.
+/// The oldest compiler that Cargo.toml names does not know them; `make oldest-rust` finds the same,
+/// in minutes.
 #[test]
 fn no_chains_of_let() {
     pass(CODE.let_chains());
@@ -219,7 +230,8 @@ fn pass(offences: Vec<Offence>) {
     assert!(shown.is_empty(), "\n\n{} broken house rule(s):\n\n{}\n", shown.len(), shown.join("\n\n"));
 }
 
-// ---------------------------------------------------------------- source as modules, imports and functions
+// ---------------------------------------------------------------- source as modules, imports and
+// functions
 
 /// Names from a crate on, such as `core`, `journal`, `record`, `Cell`.
 type Names = Vec<String>;
@@ -229,12 +241,14 @@ type Names = Vec<String>;
 struct Source {
     path: String,
     text: String,
-    /// Its place: `["target", "stack", "fs", "ext4"]`, and the crate alone for `lib.rs` and `main.rs`.
+    /// Its place: `["target", "stack", "fs", "ext4"]`, and the crate alone for `lib.rs` and
+    /// `main.rs`.
     module: Names,
     /// Modules that it declares in other files.
     declares: Vec<Names>,
     imports: Vec<Import>,
-    /// What `use` makes known: a name in a module, what it stands for, and whether everybody may use it.
+    /// What `use` makes known: a name in a module, what it stands for, and whether everybody may
+    /// use it.
     aliases: Vec<(Names, Names, bool)>,
     /// The first line and the number of lines of each function.
     functions: Vec<(usize, usize)>,
@@ -357,8 +371,8 @@ fn begins_path(tokens: &[TokenTree], at: usize) -> bool {
     root && is(tokens, at + 1, ":") && is(tokens, at + 2, ":") && (at == 0 || !is(tokens, at - 1, ":"))
 }
 
-/// Every path of a `use` tree or of one path: line, names from its crate on, and the name it is known by. `base` is
-/// the module where it stands.
+/// Every path of a `use` tree or of one path: line, names from its crate on, and the name it is
+/// known by. `base` is the module where it stands.
 fn tree(tokens: &[TokenTree], mut at: usize, mut base: Names, found: &mut Vec<(usize, Names, String)>) {
     while let Some(TokenTree::Ident(word)) = tokens.get(at) {
         match word.to_string().as_str() {
@@ -388,7 +402,8 @@ fn branches(group: &Group, base: &Names, found: &mut Vec<(usize, Names, String)>
     }
 }
 
-/// First line and number of lines of the function that `tokens` begin with, unless it is a declaration or a type.
+/// First line and number of lines of the function that `tokens` begin with, unless it is a
+/// declaration or a type.
 fn function(tokens: &[TokenTree]) -> Option<(usize, usize)> {
     let TokenTree::Ident(_) = tokens.get(1)? else { return None };
     let body = tokens.iter().find_map(|token| match token {
@@ -425,7 +440,8 @@ impl Code {
         Code { sources, modules, aliases }
     }
 
-    /// Follows `use` to where an item is defined: public ones, and those of the modules that `from` lies in.
+    /// Follows `use` to where an item is defined: public ones, and those of the modules that `from`
+    /// lies in.
     fn resolved(&self, from: &[String], path: &Names) -> Names {
         let mut path = path.clone();
         for _ in 0..8 {
@@ -471,8 +487,8 @@ impl Code {
         self.graphs().into_values().flat_map(circular).collect()
     }
 
-    /// What a module's header says that it must not know is a module beside it, and is not imported by it. Other crates need no
-    /// such word.
+    /// What a module's header says that it must not know is a module beside it, and is not imported
+    /// by it. Other crates need no such word.
     fn false_headers(&self) -> Vec<Offence> {
         let mut offences = Vec::new();
         for source in &self.sources {
@@ -527,6 +543,20 @@ impl Code {
         long.map(|source| offence(&source.path, 1, what(source), "split it by what it is about")).collect()
     }
 
+    fn long_comments(&self) -> Vec<Offence> {
+        let mut offences = Vec::new();
+        for source in &self.sources {
+            for (at, line) in source.text.lines().enumerate() {
+                let columns = line.chars().count();
+                if columns > LONGEST_COMMENT && line.trim_start().starts_with("//") {
+                    let what = format!("a comment of {columns} columns; {LONGEST_COMMENT} is the limit");
+                    offences.push(offence(&source.path, at + 1, what, "break the line"));
+                }
+            }
+        }
+        offences
+    }
+
     /// A shell and `-c` in one statement, as separate strings or in one. Tests may.
     fn let_chains(&self) -> Vec<Offence> {
         let remedy = "filter the value first, or nest the conditions: Rust 1.85 compiles no chain of `let`";
@@ -553,8 +583,8 @@ impl Code {
         offences
     }
 
-    /// Strings that are the name of a plug-in and stand neither in its own file nor in that of one of its kin, but for
-    /// excused places; and excuses that nothing needs.
+    /// Strings that are the name of a plug-in and stand neither in its own file nor in that of one
+    /// of its kin, but for excused places; and excuses that nothing needs.
     fn foreign_names(&self, names: &[&str], excused: &[(&str, &str)]) -> Vec<Offence> {
         let is_own = |source: &Source| {
             let file = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs").replace('_', "-");
@@ -578,7 +608,8 @@ impl Code {
     }
 }
 
-/// Crates that depend on others than they may, or that no row names, and manifests without the lints of the workspace.
+/// Crates that depend on others than they may, or that no row names, and manifests without the
+/// lints of the workspace.
 fn wrong_manifests(crates: &[(&str, &str)], manifests: &[(String, String)]) -> Vec<Offence> {
     let mut offences = Vec::new();
     for (name, text) in manifests {
@@ -661,7 +692,8 @@ fn local_paths((path, text): &(String, String)) -> Vec<Offence> {
         .collect()
 }
 
-/// Files of ours that a document names in backticks and that are not there; `yours` stands for a reader's own.
+/// Files of ours that a document names in backticks and that are not there; `yours` stands for a
+/// reader's own.
 fn dead_paths((path, text): &(String, String), exists: impl Fn(&str) -> bool) -> Vec<Offence> {
     let ours = |word: &&str| {
         let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
@@ -775,7 +807,8 @@ fn circles_are_refused() {
     assert_eq!(found(&[a, b, ("c.rs", "use crate::a::X;")]), 3);
     assert_eq!(found(&[a, b, ("c.rs", "#[cfg(test)] mod tests { use crate::a::X; } fn f() {}")]), 0);
     assert_eq!(found(&[a, b, ("c.rs", "#[cfg(test)] mod tests {} use crate::a::X;")]), 3);
-    // Modules of a room: through the room's `pub use`, too. What stands in mod.rs itself is below all of them.
+    // Modules of a room: through the room's `pub use`, too. What stands in mod.rs itself is below
+    // all of them.
     let room = ("a/mod.rs", "pub mod x; pub mod y; pub use y::{Thing, Other as Alias}; pub struct Low;");
     let x = |text| ("a/x.rs", text);
     let y = ("a/y.rs", "use super::{Low, x::X};");
@@ -832,6 +865,13 @@ fn functions_are_measured_and_their_ranks_held() {
 fn long_files_are_refused() {
     let file = |lines: usize| planted(&[("a.rs", &"\n".repeat(lines))]).long_files().len();
     assert_eq!([file(LONGEST_FILE), file(LONGEST_FILE + 1)], [0, 1]);
+}
+
+#[test]
+fn wide_comments_are_refused() {
+    let comment = |columns: usize| planted(&[("a.rs", &format!("    // {}\n", "x".repeat(columns - 7)))]);
+    let wide = |columns| comment(columns).long_comments().len();
+    assert_eq!([wide(LONGEST_COMMENT), wide(LONGEST_COMMENT + 1)], [0, 1]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Every verdict against docs/audit/verdict.py, which computes it from the journal alone and shares nothing with pickfs.
+//! Every verdict against docs/audit/verdict.py, which computes it from the journal alone and shares
+//! nothing with pickfs.
 
 use crate::common::not_run;
 use crate::simulated::noise::Noise;
@@ -49,7 +50,8 @@ fn the_recomputation_has_every_verdict_of_shipped_journals() {
             std::fs::read(&path).unwrap()
         };
         assert_eq!(compared(&journal, false), [""; 0], "{}", path.display());
-        // The same with several processors, whose workers' time counts for nothing, and checked by their number.
+        // The same with several processors, whose workers' time counts for nothing, and checked by
+        // their number.
         let several =
             String::from_utf8(journal).expect("text").replace("\"machine\":{", "\"machine\":{\"processors\":8,");
         let several = several.replace("\"times\":2.0", "\"times\":1.0,\"processors\":16");
@@ -97,7 +99,8 @@ impl Draw {
     }
 }
 
-/// A journal of any plan on a machine of any noise, and whether it looked at its results as it went on.
+/// A journal of any plan on a machine of any noise, and whether it looked at its results as it went
+/// on.
 fn random(seed: u64) -> (String, bool) {
     let mut draw = Draw(Noise::new(seed));
     let plan = plan(&mut draw, seed);
@@ -186,7 +189,8 @@ fn records(folded: &Folded) -> Vec<Record> {
     records
 }
 
-/// What may stand in a journal: cells that are skipped, cut off or repeated, on other stacks, beside other programs.
+/// What may stand in a journal: cells that are skipped, cut off or repeated, on other stacks,
+/// beside other programs.
 fn spoil(records: &mut Vec<Record>, draw: &mut Draw) {
     let busy = draw.is(0.1);
     let habit = draw.below(8);

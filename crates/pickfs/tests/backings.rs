@@ -116,9 +116,9 @@ fn a_directory_that_goes_during_the_run_fails_its_cells() {
     assert!(failed(last).contains("is the folder above there?"), "{}", failed(last));
 }
 
-/// What the kernel, `du` and `df` say, when a work starts this program and when it has ended: bytes read from and written to the
-/// disk inside, the same of the device below, what the image takes, and what is free on the file system under test. `AT` is the
-/// folder inside among its words.
+/// What the kernel, `du` and `df` say, when a work starts this program and when it has ended: bytes
+/// read from and written to the disk inside, the same of the device below, what the image takes,
+/// and what is free on the file system under test. `AT` is the folder inside among its words.
 const WITNESS: &str = r#"#!/bin/sh
 case "$1" in --*) exec PROGRAM "$@";; esac
 at=$AT
@@ -135,7 +135,8 @@ echo "$before $(look)" >> LOG
 exit $code
 "#;
 
-/// Puts the witness in the place of `cp`, `tar` and `fstrim` for one run; what it saw of each, before and after it.
+/// Puts the witness in the place of `cp`, `tar` and `fstrim` for one run; what it saw of each,
+/// before and after it.
 fn run_with_witness(lab: &Lab, plan: &str) -> [[Vec<f64>; 2]; 3] {
     let bin = lab.path("bin");
     std::fs::create_dir(&bin).unwrap();

@@ -1,4 +1,5 @@
-//! Breaches of the rules of trusted results, planted in a clean run: each is found, and by its rule.
+//! Breaches of the rules of trusted results, planted in a clean run: each is found, and by its
+//! rule.
 
 use crate::audit::no_python;
 use crate::common::{Lab, not_run};
@@ -113,7 +114,8 @@ fn session(journal: &str, change: fn(&mut Value)) -> String {
 
 type Change = fn(&str) -> String;
 
-/// Each breach, with the rule that must find it even if all links are made anew; `chain` where nothing else shows it.
+/// Each breach, with the rule that must find it even if all links are made anew; `chain` where
+/// nothing else shows it.
 const BREACHES: &[(&str, &str, Change)] = &[
     ("a time is edited upwards", "clock", |j| {
         once(j, "sample", is_time, |sample| sample["value"] = (sample["value"].as_f64().unwrap() * 9.0).into())
@@ -448,7 +450,8 @@ fn a_disclosure_has_answer_grade_machine_and_name() {
     assert!(html.contains(name) && html.contains("<h2>Answer</h2>") && !html.contains("src="), "{html}");
 }
 
-/// One that has no chain is reproduced too: its times are those that came out again. Other times are a breach only of the same program.
+/// One that has no chain is reproduced too: its times are those that came out again. Other times
+/// are a breach only of the same program.
 #[test]
 fn simulations_that_come_out_the_same_are_reproduced() {
     if not_run(no_python()) {

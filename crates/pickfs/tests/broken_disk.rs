@@ -1,4 +1,5 @@
-//! A disk that is full or broken costs its cells, with the cause; the run goes on, and the report shows the hole.
+//! A disk that is full or broken costs its cells, with the cause; the run goes on, and the report
+//! shows the hole.
 
 use crate::common::{Lab, SmallDisk, failed, not_run, run, unable};
 use pickfs_core::journal::Outcome;

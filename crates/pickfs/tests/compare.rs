@@ -1,4 +1,5 @@
-//! `pickfs compare`: its exit codes, what it refuses, and what it says, on journals whose truth is known.
+//! `pickfs compare`: its exit codes, what it refuses, and what it says, on journals whose truth is
+//! known.
 
 use crate::common::{Lab, Said};
 use crate::made::Made;
@@ -60,7 +61,8 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
         let other = compare(&lab, &["--format", format]).code(3).out;
         assert!(other.contains("1 of 2 whole jobs is slower"), "{other}");
     }
-    // Each ratio has its point and its interval on the axis, the one above 1 to the right of the other.
+    // Each ratio has its point and its interval on the axis, the one above 1 to the right of the
+    // other.
     let page = compare(&lab, &["--format", "html"]).out;
     let points: Vec<f64> =
         page.split("<circle cx=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
@@ -73,7 +75,8 @@ fn a_slowdown_beyond_the_threshold_comes_first_and_ends_with_three() {
     assert!((1.18..1.22).contains(&ratio), "{ratio}");
 }
 
-/// Rounds of two simulations have the same seeds and nothing else between them: each is held against its own.
+/// Rounds of two simulations have the same seeds and nothing else between them: each is held
+/// against its own.
 #[test]
 fn of_simulations_half_a_percent_is_seen() {
     let lab = Lab::new();
@@ -102,7 +105,8 @@ fn of_simulations_half_a_percent_is_seen() {
     assert!(lab.run(&["compare", "old.jsonl", "new.jsonl"]).code(4).out.contains("Each side is one run"));
 }
 
-/// What earlier runs differ by widens what is said of a new one, and a folder of them is taken together.
+/// What earlier runs differ by widens what is said of a new one, and a folder of them is taken
+/// together.
 #[test]
 fn several_earlier_runs_say_what_runs_differ_by() {
     let lab = Lab::new();
@@ -152,7 +156,8 @@ fn one_earlier_run_has_the_scatter_of_those_beside_it() {
     assert!(flat(&compare().code(4)).contains("Each side is one run"));
 }
 
-/// Others used a processor all the time of the new run: it takes twice as long, and that is no regression.
+/// Others used a processor all the time of the new run: it takes twice as long, and that is no
+/// regression.
 #[test]
 fn what_others_made_slow_is_no_regression() {
     let lab = Lab::new();

@@ -128,7 +128,8 @@ fn in_memory(target: &str) -> String {
     )
 }
 
-/// Words of mkfs, and mount options, that lead to the canary `LINK` or to a file; `link` lies in the folder of the caller.
+/// Words of mkfs, and mount options, that lead to the canary `LINK` or to a file; `link` lies in
+/// the folder of the caller.
 const LEADING: &[(&str, &str)] = &[
     ("btrfs", "mkfs = [\"LINK\"]"),
     ("btrfs", "mkfs = [\"./link\"]"),

@@ -45,7 +45,8 @@ fn parts_of_plans_in_the_documents_are_right() {
     assert!(wrong.is_empty() && count > 15, "of {count} parts: {}", wrong.join("\n"));
 }
 
-/// Each command of the guide that would measure is planned instead; none is refused for more than what this machine lacks.
+/// Each command of the guide that would measure is planned instead; none is refused for more than
+/// what this machine lacks.
 #[test]
 fn commands_of_the_guide_can_be_run() {
     let (_, guide) = pages().into_iter().find(|(page, _)| page == "guide.md").expect("there is a guide");
@@ -77,7 +78,8 @@ fn commands_of_the_guide_can_be_run() {
 const OF_THE_READER: [&str; 6] =
     ["is no directory", "there is no /", "No such file", "--sim takes one disk here", "cannot read", "no root"];
 
-/// A page that the index does not name is found by no one; one that it names and is not there, by everyone.
+/// A page that the index does not name is found by no one; one that it names and is not there, by
+/// everyone.
 #[test]
 fn the_manual_names_each_of_its_pages_and_no_other() {
     let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
@@ -128,7 +130,8 @@ fn parts_of_plans(page: &str) -> Vec<String> {
     blocks.filter(is_plan).collect()
 }
 
-/// Complaints about this machine, not about the plan: a program or a source that is not there, no room on its disk.
+/// Complaints about this machine, not about the plan: a program or a source that is not there, no
+/// room on its disk.
 const OF_THE_MACHINE: [&str; 3] =
     ["apt-get install", "a smaller size, or another place", "make it first, or name another"];
 

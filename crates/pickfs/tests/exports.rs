@@ -1,4 +1,5 @@
-//! Exports read by the programs that they are for, and round trips through imports, with the real binary.
+//! Exports read by the programs that they are for, and round trips through imports, with the real
+//! binary.
 
 use crate::common;
 
@@ -121,7 +122,8 @@ fn the_spreadsheet_opens_in_libreoffice_with_the_same_figures() {
     export(&lab, "csv", "samples.csv");
     export(&lab, "csv-summary", "summary.csv");
     let profile = format!("-env:UserInstallation=file://{}", lab.path("office").display());
-    // Commas, quotes, UTF-8, from the first line, as they are rather than as they are shown, all sheets.
+    // Commas, quotes, UTF-8, from the first line, as they are rather than as they are shown, all
+    // sheets.
     let filter = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1";
     let words = ["--headless", &profile, "--convert-to", filter, "--outdir", "out", "r.ods"];
     let said = Command::new("soffice").current_dir(lab.path(".")).args(words).output().expect("it starts");
@@ -208,7 +210,8 @@ fn assert_comes_back(lab: &Lab) {
     assert!(one == two);
 }
 
-/// On the first screen of real outputs: the figures that each program shows first, and no seconds made of rates.
+/// On the first screen of real outputs: the figures that each program shows first, and no seconds
+/// made of rates.
 #[test]
 fn what_a_program_shows_first_opens_its_report() {
     let lab = Lab::new();
@@ -340,7 +343,8 @@ fn damaged(text: &[u8], random: &mut impl rand_core::Rng) -> Vec<u8> {
     bytes
 }
 
-/// A benchmark that was done each night: each folder is a round, and what one file system alone has is not what they are ranked by.
+/// A benchmark that was done each night: each folder is a round, and what one file system alone has
+/// is not what they are ranked by.
 #[test]
 fn folders_of_a_folder_are_rounds() {
     let lab = Lab::new();
@@ -367,8 +371,8 @@ fn folders_of_a_folder_are_rounds() {
     assert!(report.contains("ext4 single") && !report.contains("not ranked"), "{report}");
 }
 
-/// Real results, damaged: read or refused, and what was read is shown by every format. With PICKFS_FULL a hundred times as
-/// often; `fuzz/` looks further.
+/// Real results, damaged: read or refused, and what was read is shown by every format. With
+/// PICKFS_FULL a hundred times as often; `fuzz/` looks further.
 #[test]
 fn damaged_results_are_read_or_refused() {
     use pickfs_host::import::{ALL, File, ImportOptions, records};

@@ -1,4 +1,5 @@
-//! The first minutes: a plan from five answers, a schema for editors, runs by short names, one work of a report, JSON for programs.
+//! The first minutes: a plan from five answers, a schema for editors, runs by short names, one work
+//! of a report, JSON for programs.
 
 use crate::common::{Lab, Said, modules, no_guests, not_run};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! A cell in a guest and a simulated one, the shortest that there are; `deep` has all that they can do.
+//! A cell in a guest and a simulated one, the shortest that there are; `deep` has all that they can
+//! do.
 
 use crate::common::{Lab, no_guests, not_run};
 use crate::deep::guest_sim::{SPINNING, assert_same, assert_spins_are_shared, recorded, records};
@@ -23,7 +24,8 @@ fn a_file_system_is_measured_in_a_guest() {
     lab.assert_nothing_left();
 }
 
-/// The second time a plugin of QEMU's counts instructions, which changes nothing. What differs is the disk, and that is found.
+/// The second time a plugin of QEMU's counts instructions, which changes nothing. What differs is
+/// the disk, and that is found.
 #[test]
 fn a_simulated_cell_is_the_same_twice_and_its_time_is_explained() {
     if not_run(no_guests()) {
@@ -79,7 +81,8 @@ fn a_simulated_cell_is_the_same_twice_and_its_time_is_explained() {
     lab.assert_nothing_left();
 }
 
-/// As flamegraph.pl and speedscope read a line: frames between semicolons, then a blank and a count.
+/// As flamegraph.pl and speedscope read a line: frames between semicolons, then a blank and a
+/// count.
 fn assert_stacks_are_read(stacks: &str) {
     for wanted in ["ext4;page cache and VFS;filemap_read ", "ext4;waiting for read-ahead;die "] {
         assert!(stacks.lines().any(|line| line.starts_with(wanted)), "{stacks}");

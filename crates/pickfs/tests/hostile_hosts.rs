@@ -1,5 +1,5 @@
-//! Machines that are not honest, as an ssh that answers for them: what they say fills neither disk nor memory, steers no
-//! terminal, and is not taken for what it is not.
+//! Machines that are not honest, as an ssh that answers for them: what they say fills neither disk
+//! nor memory, steers no terminal, and is not taken for what it is not.
 
 use crate::common::{Lab, Said, not_run};
 use crate::made::Made;
@@ -13,7 +13,8 @@ use std::time::Duration;
 /// Bytes of address space for pickfs: less than what is said here.
 const MEMORY: u64 = 1 << 30;
 
-/// A laboratory where `ssh` is a script: what it does when asked for `hello`, to `take` a journal, and to `follow` a run.
+/// A laboratory where `ssh` is a script: what it does when asked for `hello`, to `take` a journal,
+/// and to `follow` a run.
 struct Host {
     lab: Lab,
 }
@@ -59,7 +60,8 @@ impl Host {
         self.run(&FETCH)
     }
 
-    /// Nothing that a terminal or a build server would obey, no sockets, and no run that `clean` would act on.
+    /// Nothing that a terminal or a build server would obey, no sockets, and no run that `clean`
+    /// would act on.
     fn assert_harmless(&self, said: &Said) {
         for text in [&said.out, &said.err] {
             let steers = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);

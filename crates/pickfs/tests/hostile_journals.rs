@@ -1,5 +1,6 @@
-//! A journal is a file like any other, and `clean` may be root: only one of a run that its user began here is acted on, until the
-//! user says that he has read it, and then only what a run can have done is undone, wherever links lead.
+//! A journal is a file like any other, and `clean` may be root: only one of a run that its user
+//! began here is acted on, until the user says that he has read it, and then only what a run can
+//! have done is undone, wherever links lead.
 
 use crate::common;
 
@@ -383,7 +384,8 @@ fn no_journal_takes_all_the_memory() {
             number += 1;
         }
         std::fs::write(lab.journal(), text).unwrap();
-        // What the kernel counts as a child's largest size begins with the size of its parent: a limit says more.
+        // What the kernel counts as a child's largest size begins with the size of its parent: a
+        // limit says more.
         let mut limited = std::process::Command::new("prlimit");
         limited.args([MOST, env!("CARGO_BIN_EXE_pickfs"), "report", "journal.jsonl"]).current_dir(lab.path(""));
         limited.env("XDG_STATE_HOME", lab.path("state"));
@@ -440,7 +442,8 @@ fn a_state_folder_that_a_stranger_made_is_not_used() {
     assert_eq!(std::fs::read_dir(&entries).unwrap().count(), 4);
 }
 
-/// The folder of its journal belongs to another user, who takes the journal away or puts another in its place.
+/// The folder of its journal belongs to another user, who takes the journal away or puts another in
+/// its place.
 #[test]
 fn a_dead_run_whose_journal_was_swapped_is_neither_undone_nor_forgotten() {
     if not_run(unable(&["ext4"])) {

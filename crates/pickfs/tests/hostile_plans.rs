@@ -1,5 +1,5 @@
-//! Bad plans through the real binary: every complaint at once, with file, line and remedy, exit 2 or 5, and nothing
-//! touched.
+//! Bad plans through the real binary: every complaint at once, with file, line and remedy, exit 2
+//! or 5, and nothing touched.
 
 use crate::common::{Lab, Said, not_run};
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Ctrl-C once finishes the step and undoes; twice undoes now; a terminal that goes away leaves nothing; and the run
-//! can be taken up again.
+//! Ctrl-C once finishes the step and undoes; twice undoes now; a terminal that goes away leaves
+//! nothing; and the run can be taken up again.
 
 use crate::common;
 
@@ -275,7 +275,8 @@ fn undoing_a_dead_run_ends_when_asked_to() {
     lab.assert_nothing_left();
 }
 
-/// The limit of a file's size stands for a disk that is full: 512 or 1024 bytes hold what the state folder remembers, and no plan.
+/// The limit of a file's size stands for a disk that is full: 512 or 1024 bytes hold what the state
+/// folder remembers, and no plan.
 #[test]
 fn a_disk_that_is_full_at_the_start_leaves_no_run_to_clean() {
     let lab = Lab::new();
@@ -295,7 +296,8 @@ fn a_disk_that_is_full_at_the_start_leaves_no_run_to_clean() {
     }
 }
 
-/// The entry of a run whose path was not written any more, and one whose journal has a part of its first line.
+/// The entry of a run whose path was not written any more, and one whose journal has a part of its
+/// first line.
 #[test]
 fn runs_that_died_before_their_first_line_are_cleaned() {
     let lab = Lab::new();

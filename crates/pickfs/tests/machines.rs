@@ -1,4 +1,5 @@
-//! One plan on several machines: `pickfs choices --between machines` on journals whose truth is known.
+//! One plan on several machines: `pickfs choices --between machines` on journals whose truth is
+//! known.
 
 use crate::common::{Lab, Said};
 use crate::made::Made;

@@ -1,5 +1,5 @@
-//! End-to-end tests, with the real binary, in one program: what `make test` runs is here, what `make test-deep` runs is in
-//! `deep`, and what takes hours is ignored in both (`make test-all`).
+//! End-to-end tests, with the real binary, in one program: what `make test` runs is here, what
+//! `make test-deep` runs is in `deep`, and what takes hours is ignored in both (`make test-all`).
 
 mod above;
 mod architecture;

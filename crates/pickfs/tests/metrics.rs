@@ -1,4 +1,5 @@
-//! Every metric in a journal says by its name what it counts, so that a report can print and judge it.
+//! Every metric in a journal says by its name what it counts, so that a report can print and judge
+//! it.
 
 use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_system::units::Unit;
@@ -43,8 +44,8 @@ fn every_metric_has_a_unit_or_is_a_count() {
     assert!(written("sync_write_bytes") > 0.0 && written("sync_write_bytes") <= written("device_write_bytes"));
 }
 
-/// Pages that another program makes dirty on another file system are neither synced nor waited for: ext4 would answer each
-/// `sync(2)` of the machine with a flush of its device, without a byte.
+/// Pages that another program makes dirty on another file system are neither synced nor waited for:
+/// ext4 would answer each `sync(2)` of the machine with a flush of its device, without a byte.
 #[test]
 fn what_others_make_dirty_does_not_keep_the_device_busy() {
     if not_run(unable(&["ext4"])) {

@@ -1,4 +1,5 @@
-//! Journals that earlier versions wrote stay readable: each is folded to what it holds, and every report can be made.
+//! Journals that earlier versions wrote stay readable: each is folded to what it holds, and every
+//! report can be made.
 
 use crate::common::{Lab, Said};
 use pickfs_core::journal::{Folded, Outcome, fold_file};
@@ -100,8 +101,8 @@ fn every_report_of_an_old_journal_can_be_made() {
     }
 }
 
-/// The journal's lines, and a reading of the processor's speed beside each time, as an earlier version took them: usual
-/// ones but in these cells.
+/// The journal's lines, and a reading of the processor's speed beside each time, as an earlier
+/// version took them: usual ones but in these cells.
 fn with_readings(journal: &str, odd: &[&str]) -> String {
     let with_reading = |line: &str| {
         let mut record: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");

@@ -1,6 +1,6 @@
-//! The page of a report in real Chromium: nothing on its console, no request, no way that the keyboard cannot go, contrast as
-//! axe-core asks for, readable without script, on a phone, on paper and in the dark. What it looked like is kept below
-//! `target/`.
+//! The page of a report in real Chromium: nothing on its console, no request, no way that the
+//! keyboard cannot go, contrast as axe-core asks for, readable without script, on a phone, on paper
+//! and in the dark. What it looked like is kept below `target/`.
 
 use crate::common::{Lab, no_browser, node, not_run};
 use base64::Engine as _;
@@ -37,7 +37,8 @@ fn a_page_is_as_it_should_be_in_chromium() {
     }
 }
 
-/// The answer for all works is on the first screen: every target, a column for all work and one for each.
+/// The answer for all works is on the first screen: every target, a column for all work and one for
+/// each.
 #[test]
 fn twenty_targets_and_three_works_have_an_overview() {
     let lab = Lab::new();
@@ -83,7 +84,8 @@ fn the_same_journal_gives_the_same_bytes() {
     }
 }
 
-/// For docs/page: to be looked at. The run is the one of README.md, and a made-up one of 20 targets and 3 works.
+/// For docs/page: to be looked at. The run is the one of README.md, and a made-up one of 20 targets
+/// and 3 works.
 #[test]
 #[ignore = "makes the pictures of the documentation"]
 fn screenshots() {
@@ -150,8 +152,9 @@ fn many() -> Vec<u8> {
     maker.out
 }
 
-/// A made-up run with all that a page can show: two works, latencies, courses of the device, doubts, a target that fails
-/// and one that is skipped, a reference's second copy, and names that would be markup if they could.
+/// A made-up run with all that a page can show: two works, latencies, courses of the device,
+/// doubts, a target that fails and one that is skipped, a reference's second copy, and names that
+/// would be markup if they could.
 fn journal() -> Vec<u8> {
     let mut maker = Maker { out: Vec::new(), random: Xoshiro256PlusPlus::seed_from_u64(5) };
     maker.put(Record::Run(Box::new(Run { schema: SCHEMA, id: "made-up".into(), plan: plan(), ..Run::default() })));

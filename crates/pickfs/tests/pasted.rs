@@ -27,7 +27,8 @@ impl Bench {
         self.0.mount_point().display().to_string()
     }
 
-    /// Runs a line with this device and this folder, as a shell would: none of its words has quotes.
+    /// Runs a line with this device and this folder, as a shell would: none of its words has
+    /// quotes.
     fn paste(&self, line: &str) {
         let line = line.split('#').next().unwrap_or_default();
         let line = line.replace(DISK, &self.0.device).replace(FOLDER, &self.folder());
@@ -298,7 +299,8 @@ fn turnable() -> impl Iterator<Item = (&'static Filesystem, Bench)> {
 }
 
 impl Turned {
-    /// The same without options that only show because they were asked for: some show a default then, such as `data=ordered`.
+    /// The same without options that only show because they were asked for: some show a default
+    /// then, such as `data=ordered`.
     fn but_for_what_is_asked(&self, value: &TunableValue, plain: &Turned) -> Turned {
         let is_asked = |name: &str| value.words.iter().any(|word| word.split('=').next() == Some(name));
         let kept = self.options.iter().filter(|(name, _)| plain.options.contains_key(*name) || !is_asked(name));

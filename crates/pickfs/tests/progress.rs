@@ -1,4 +1,5 @@
-//! What `pickfs run` says while it goes on: as JSON for programs, as lines where there is no terminal.
+//! What `pickfs run` says while it goes on: as JSON for programs, as lines where there is no
+//! terminal.
 
 use crate::common::{Lab, not_run, unable};
 use serde_json::Value;

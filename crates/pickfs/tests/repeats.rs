@@ -1,5 +1,5 @@
-//! Repeats inside a cell sharpen its one observation: they are played where nothing is written, each from a cold
-//! cache, and they are never taken for rounds.
+//! Repeats inside a cell sharpen its one observation: they are played where nothing is written,
+//! each from a cold cache, and they are never taken for rounds.
 
 use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_core::journal::{Begin, End, Folded, Outcome, Record, Run, SCHEMA, Sample, fold};

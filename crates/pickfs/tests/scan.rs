@@ -1,4 +1,5 @@
-//! `pickfs scan` on trees that are hostile: whatever they hold is reported, nothing ends the scan, and no name leaves.
+//! `pickfs scan` on trees that are hostile: whatever they hold is reported, nothing ends the scan,
+//! and no name leaves.
 
 use crate::common::{Lab, Said, not_run};
 use pickfs_trees::profile::{Kind, Profile};

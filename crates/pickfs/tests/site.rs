@@ -1,5 +1,5 @@
-//! A store as pages, in real Chromium: nothing on the console, no request, no complaint of axe-core, readable on a phone and in
-//! the dark, without a server.
+//! A store as pages, in real Chromium: nothing on the console, no request, no complaint of
+//! axe-core, readable on a phone and in the dark, without a server.
 
 use crate::common::{Lab, no_browser, node, not_run, run};
 use crate::made::Made;

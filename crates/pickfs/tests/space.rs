@@ -1,5 +1,6 @@
-//! What pickfs says of space and of devices against what compsize, du, df and the kernel say: on real btrfs and loop
-//! devices, to the byte. Needs root and a few programs; says so where it cannot run.
+//! What pickfs says of space and of devices against what compsize, du, df and the kernel say: on
+//! real btrfs and loop devices, to the byte. Needs root and a few programs; says so where it cannot
+//! run.
 
 use crate::common;
 
@@ -57,8 +58,8 @@ fn compsize(root: &Path) -> (CompressionTable, Row) {
     (CompressionTable { rows, files, regular_extents, references, inline_extents }, total)
 }
 
-/// Everything that has ever been counted wrong: holes, preallocation, shared extents, hard links, inline files, a
-/// subvolume, and a file of more extents than one call brings.
+/// Everything that has ever been counted wrong: holes, preallocation, shared extents, hard links,
+/// inline files, a subvolume, and a file of more extents than one call brings.
 fn make_difficult_tree(root: &Path) {
     generate(&root.join("tree"), &Shape { files: 400, bytes: 20 * MIB as u64 }, 5).unwrap();
     let at = |name: &str| root.join(name).to_str().unwrap().to_string();
@@ -132,7 +133,8 @@ fn classes_shrink_as_what_they_stand_for() {
     if not_run(no_compsize()) {
         return;
     }
-    // Without force, a file written back early would be left as it is where its first part does not shrink.
+    // Without force, a file written back early would be left as it is where its first part does not
+    // shrink.
     let ratios = ["compress-force=lzo", "compress-force=zstd:1"].map(|options| {
         let made = btrfs(options);
         [Stuff::Source, Stuff::Object, Stuff::Media].map(|stuff| {
@@ -202,7 +204,8 @@ fn the_device_probe_sees_each_byte() {
 
 #[test]
 fn probes_read_twice_only_grow() {
-    // What /proc does not show of a processor that sleeps now: whether it does, for two counters in ticks.
+    // What /proc does not show of a processor that sleeps now: whether it does, for two counters in
+    // ticks.
     let unknown = |metric: &str| {
         if metric == "cpu_system_wide_ns" {
             20e6 * std::thread::available_parallelism().map_or(1.0, |all| all.get() as f64)
@@ -221,7 +224,8 @@ fn probes_read_twice_only_grow() {
     }
 }
 
-/// Two snapshots that are alike: each alone holds nothing, both together what was removed or written anew whole since.
+/// Two snapshots that are alike: each alone holds nothing, both together what was removed or
+/// written anew whole since.
 #[test]
 fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     if not_run(no_compsize()) {
@@ -247,7 +251,8 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     take("one");
     assert_eq!(alone(), 0);
     std::fs::remove_file(root.join("removed")).unwrap();
-    // Some of an extent: the whole of it is still referred to. Written back meanwhile, the file may have two.
+    // Some of an extent: the whole of it is still referred to. Written back meanwhile, the file may
+    // have two.
     File::options().write(true).open(root.join("partly")).unwrap().write_all_at(&random(MIB, 9), 0).unwrap();
     run(&["sync", "--file-system", &at("")]);
     let shown = run(&["btrfs", "filesystem", "du", "-s", "--raw", &at("one")]);
@@ -262,7 +267,8 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     };
     assert_eq!(alone(), total(&[]) - total(&["-x"]));
     run(&["btrfs", "quota", "enable", &at("")]);
-    // Enabling starts a rescan; groups that are assigned meanwhile may be shown without members (Linux 6.18).
+    // Enabling starts a rescan; groups that are assigned meanwhile may be shown without members
+    // (Linux 6.18).
     run(&["btrfs", "quota", "rescan", "-W", &at("")]);
     run(&["btrfs", "qgroup", "create", "1/0", &at("")]);
     for name in ["one", "two"] {
@@ -277,7 +283,8 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     assert!((alone()..alone() + MIB as u64 / 2).contains(&with_metadata), "{} {shown}", alone());
 }
 
-/// Directories with blocks of their own and such that they share: whole files, a part of one, a further name.
+/// Directories with blocks of their own and such that they share: whole files, a part of one, a
+/// further name.
 fn make_sharing_tree(root: &Path) {
     let at = |name: &str| root.join(name).to_str().unwrap().to_string();
     for (name, seed) in [("one", 5), ("two", 6)] {

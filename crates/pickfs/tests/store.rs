@@ -1,4 +1,5 @@
-//! A store from the command line: pushed to, asked by every verb that reads journals, shown as a site.
+//! A store from the command line: pushed to, asked by every verb that reads journals, shown as a
+//! site.
 
 use crate::common::{Lab, not_run, run};
 use crate::made::Made;
@@ -218,7 +219,8 @@ fn what_killed_pushes_left_goes_with_the_next_push() {
     assert!(names(&lab, "store/incoming").is_empty());
 }
 
-/// In this order: the journal, its name, the folder of its name; each new folder in the one above; then the answer.
+/// In this order: the journal, its name, the folder of its name; each new folder in the one above;
+/// then the answer.
 #[test]
 fn what_a_push_answers_is_on_the_disk() {
     let strace = std::process::Command::new("strace").arg("-V").output();
@@ -272,7 +274,8 @@ fn links_in_a_store_are_not_followed() {
     lab.run(&["push", "store", "runs/0.jsonl"]).code(0);
     let secret = std::fs::read(lab.path("runs/1.jsonl")).unwrap();
     let (hash, third) = (sha256(&secret), sha256(&std::fs::read(lab.path("runs/2.jsonl")).unwrap()));
-    // A journal that is a link, one in a folder that is one, and a pipe: each where a journal would lie.
+    // A journal that is a link, one in a folder that is one, and a pipe: each where a journal would
+    // lie.
     std::fs::create_dir_all(lab.path(&format!("store/journals/{}", &hash[..2]))).unwrap();
     link("runs/1.jsonl", &format!("store/journals/{}/{hash}.jsonl", &hash[..2]));
     std::fs::create_dir(lab.path("away")).unwrap();
@@ -305,7 +308,8 @@ fn links_in_a_store_are_not_followed() {
     assert_eq!(names(&lab, "away"), [format!("{third}.jsonl")]);
 }
 
-/// Every journal twice, by eight processes, each in an order of its own: the index is that of a rebuild.
+/// Every journal twice, by eight processes, each in an order of its own: the index is that of a
+/// rebuild.
 #[test]
 #[ignore = "ten thousand journals: minutes; `make test-all`"]
 fn ten_thousand_journals_by_eight_writers() {
@@ -320,7 +324,8 @@ fn ten_thousand_journals_by_eight_writers() {
         std::fs::write(lab.path(&format!("made/{number}.jsonl")), text.replace("2026-01-31", &day)).unwrap();
     }
     let writer = |writer: usize| {
-        // Odd steps that do not divide the number go through all of them: two writers have each journal.
+        // Odd steps that do not divide the number go through all of them: two writers have each
+        // journal.
         let step = [1, 3, 7, 9, 11, 13, 17, 19][writer];
         let mine = (0..JOURNALS).map(|at| at * step % JOURNALS).filter(|number| number % 4 == writer % 4);
         let names: Vec<String> = mine.map(|number| format!("made/{number}.jsonl")).collect();

@@ -1,5 +1,5 @@
-//! Recordings of real programs, and their replays: every call is there, nothing that identifies is, and what a replay leaves is what
-//! the program left.
+//! Recordings of real programs, and their replays: every call is there, nothing that identifies is,
+//! and what a replay leaves is what the program left.
 
 use crate::common::{Lab, Observation, Said, not_run, unable};
 use pickfs_system::sys::file::drop_file_cache;
@@ -43,8 +43,8 @@ fn start(lab: &Lab) {
     }
 }
 
-/// Kind, size and number of names of everything below a folder, by what is above it: names differ, the rest must not. Sizes of
-/// folders depend on names, those of links on where the folder lies.
+/// Kind, size and number of names of everything below a folder, by what is above it: names differ,
+/// the rest must not. Sizes of folders depend on names, those of links on where the folder lies.
 fn shape(folder: &Path) -> BTreeMap<Vec<(u32, u64, u64)>, usize> {
     let mut shape = BTreeMap::new();
     let facts = |path: &Path| {
@@ -77,7 +77,8 @@ fn a_replay_leaves_the_same(way: &[&str]) {
     let trace = recorded_by(&lab, way, &["sh", "-c", &format!("cd work && {BUSY}")]);
     assert!(trace.header.threads > 10 && trace.header.not_recorded == 0, "{:?}", trace.header);
     let wanted = shape(&lab.path("work"));
-    // On the file system of the recording and in memory; twice, as threads overlap differently each time.
+    // On the file system of the recording and in memory; twice, as threads overlap differently each
+    // time.
     for folder in [std::env::temp_dir(), "/dev/shm".into()].into_iter().cycle().take(6) {
         let folder = tempfile::tempdir_in(folder).unwrap();
         let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
@@ -97,13 +98,15 @@ fn threads_that_sleep_at_random_leave_the_same() {
         return;
     }
     for way in WAYS {
-        // Calls of two processes that overlap may be seen in the other order than they were done in, and then another tree comes of
-        // it without any call that ends otherwise (docs/trace.md): seldom, so not three times in a row.
+        // Calls of two processes that overlap may be seen in the other order than they were done
+        // in, and then another tree comes of it without any call that ends otherwise
+        // (docs/trace.md): seldom, so not three times in a row.
         assert!((0..3).any(|_| sleeping_leaves_the_same(way)), "{way:?}: no call differs, and the tree does");
     }
 }
 
-/// Delays must never change anything. True if the replay also left what the program did, or says that it did not.
+/// Delays must never change anything. True if the replay also left what the program did, or says
+/// that it did not.
 fn sleeping_leaves_the_same(way: &[&str]) -> bool {
     let lab = Lab::new();
     std::fs::create_dir(lab.path("work")).unwrap();
@@ -113,8 +116,8 @@ fn sleeping_leaves_the_same(way: &[&str]) -> bool {
         let outcome = InFolder::new(folder.path(), &trace).unwrap().play(0.0, seed).unwrap();
         ((outcome.differing, outcome.first, outcome.other_lengths), shape(&folder.path().join("top0")))
     };
-    // Calls of two processes that overlapped on one name may have been done in the other order than they were seen in: then
-    // some differ from the recording, and they are the same ones each time.
+    // Calls of two processes that overlapped on one name may have been done in the other order than
+    // they were seen in: then some differ from the recording, and they are the same ones each time.
     let wanted = played(None);
     for seed in 0..12 {
         assert_eq!(played(Some(seed)), wanted, "seed {seed}");
@@ -222,8 +225,8 @@ fn every_call(way: &[&str], calls: usize) {
 /// The library is for this architecture alone.
 const IS_LOADED: bool = cfg!(target_arch = "x86_64");
 
-/// What each thread did, with numbers of paths and open files of its own, as these depend on which thread was first. Times
-/// are left out.
+/// What each thread did, with numbers of paths and open files of its own, as these depend on which
+/// thread was first. Times are left out.
 fn by_thread(trace: &Trace) -> Vec<Vec<String>> {
     let mut threads = vec![(Vec::new(), BTreeMap::new()); trace.header.threads as usize];
     for op in &trace.ops {
@@ -298,7 +301,8 @@ fn recorded_in_little_memory(lab: &Lab, words: &[&str]) -> Said {
     Said::of(command.output().unwrap())
 }
 
-/// Whatever a program writes into the memory that it shares with the recorder: there is a trace that can be read, or an error.
+/// Whatever a program writes into the memory that it shares with the recorder: there is a trace
+/// that can be read, or an error.
 #[test]
 fn a_program_that_writes_into_the_recorders_memory_is_found_out() {
     let lab = Lab::new();
@@ -316,7 +320,8 @@ fn a_program_that_writes_into_the_recorders_memory_is_found_out() {
         assert!(found_out || pickfs_trace::read(&std::fs::read(lab.path("x.pktrace")).unwrap()).is_ok(), "{words:?}");
         found_out
     };
-    // The counter of calls goes ahead, and back; what says how much was written to the ring, and read of it.
+    // The counter of calls goes ahead, and back; what says how much was written to the ring, and
+    // read of it.
     let back = |by: u64| by.wrapping_neg();
     for (place, offset, value) in [
         ("word", 0, 1 << 32),
@@ -394,7 +399,8 @@ fn secret(seed: u64, length: usize) -> String {
     (0..length).map(|_| letter()).collect()
 }
 
-/// The same program on the same files, while another file elsewhere comes from the disk or does not.
+/// The same program on the same files, while another file elsewhere comes from the disk or does
+/// not.
 #[test]
 fn a_start_is_cold_by_the_recorded_files_alone() {
     let lab = Lab::new();

@@ -1,4 +1,5 @@
-//! Options of a file system: a tuning that is stopped and taken up again, and the lines of its answer.
+//! Options of a file system: a tuning that is stopped and taken up again, and the lines of its
+//! answer.
 
 use crate::common::{Lab, ends, not_run, unable};
 use pickfs_core::journal::fold_file;

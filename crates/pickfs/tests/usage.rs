@@ -1,5 +1,6 @@
-//! What is wrong on the command line is said in its own words: the option that was typed, why, and what to do; never a key
-//! of the plan that the options stand for. The exit code is that of a usage error, and nothing was touched.
+//! What is wrong on the command line is said in its own words: the option that was typed, why, and
+//! what to do; never a key of the plan that the options stand for. The exit code is that of a usage
+//! error, and nothing was touched.
 
 use crate::common::Lab;
 use std::process::Stdio;
@@ -154,7 +155,8 @@ fn errors_are_in_the_words_of_the_command_line() {
     assert_eq!(left, ["file"], "something was touched");
 }
 
-/// On a full device or to a reader that has gone, a verb fails with a sentence, and one that only prints ends with its reader.
+/// On a full device or to a reader that has gone, a verb fails with a sentence, and one that only
+/// prints ends with its reader.
 #[test]
 fn output_that_cannot_be_written_is_an_error_and_no_panic() {
     let lab = Lab::new();

@@ -1,6 +1,6 @@
 //! What people read is written in the words of the field: no text for users, and no comment, holds
-//! a phrase that this project has ruled out. The test reads strings and comments of the source, help
-//! and manual pages as the program prints them, lists, documents and examples.
+//! a phrase that this project has ruled out. The test reads strings and comments of the source,
+//! help and manual pages as the program prints them, lists, documents and examples.
 
 use crate::common::Lab;
 use proc_macro2::{TokenStream, TokenTree};
@@ -14,7 +14,8 @@ const RULED_OUT: &[&str] = &[
     "would tell",
 ];
 
-/// In lower case, with a blank around each. Left out are code (`nobody` is a user of Linux systems) and names of values.
+/// In lower case, with a blank around each. Left out are code (`nobody` is a user of Linux systems)
+/// and names of values.
 fn words(text: &str) -> String {
     let outside = text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let outside = outside.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
@@ -29,7 +30,8 @@ fn found(text: &str) -> Vec<&'static str> {
     RULED_OUT.iter().copied().filter(|phrase| words.contains(&format!(" {phrase} "))).collect()
 }
 
-/// A negative percentage with the hyphen of a keyboard: people read "−7 %", with the sign that tables have.
+/// A negative percentage with the hyphen of a keyboard: people read "−7 %", with the sign that
+/// tables have.
 fn keyboard_minus(text: &str) -> Option<&str> {
     let is_negative = |at: usize| {
         let is_sign = text[..at].chars().next_back().is_none_or(|before| " (|\n".contains(before));
@@ -188,7 +190,8 @@ fn comments(source: &str) -> Vec<String> {
     blocks.map(|block| block.iter().flatten().cloned().collect::<Vec<_>>().join("\n")).collect()
 }
 
-/// String literals with blanks in them; those of items under `#[cfg(test)]` and of attributes are left out.
+/// String literals with blanks in them; those of items under `#[cfg(test)]` and of attributes are
+/// left out.
 fn sentences(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     collect(source.parse().unwrap(), &mut found);

@@ -59,7 +59,8 @@ impl Autocorrelation {
     }
 }
 
-/// The factor by which rounds that resemble those before them widen an interval: from series that drift together.
+/// The factor by which rounds that resemble those before them widen an interval: from series that
+/// drift together.
 pub(crate) fn widening(series: &[Vec<f64>]) -> f64 {
     let long: Vec<&Vec<f64>> = series.iter().filter(|values| values.len() >= FEWEST).collect();
     let rounds = long.iter().map(|values| values.len()).min().unwrap_or(0);

@@ -1,7 +1,8 @@
 //! Whether a series in the order of time stepped from one level to another, and where.
 //!
-//! A trend test sees a slow drift; a disk that filled its cache or a machine that was moved to another clock steps.
-//! Verdicts stay valid, as pairs within a round cancel the step; absolute numbers do not.
+//! A trend test sees a slow drift; a disk that filled its cache or a machine that was moved to
+//! another clock steps. Verdicts stay valid, as pairs within a round cancel the step; absolute
+//! numbers do not.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,13 +14,14 @@ const SHUFFLES: usize = 9999;
 /// with the series itself counted as one of the orders (Phipson & Smyth 2010).
 const AS_FAR_APART: usize = 98;
 
-/// The index of the first value after the change; `None` where no change is shown at p < 0.01, which takes ten values,
-/// and where a value is not finite.
+/// The index of the first value after the change; `None` where no change is shown at p < 0.01,
+/// which takes ten values, and where a value is not finite.
 ///
-/// The statistic of Pettitt 1979: the largest difference, over all places to cut, between the pairs across the cut that
-/// fall and those that rise. Its p-value comes from shuffled series, always the same ones. Pettitt's approximation
-/// 2 exp(-6 K^2 / (n^3 + n^2)) is no use here: it cannot fall below 0.01 before the 16th value, and by simulation it
-/// calls 0.1 % of the series of 20 and 0.3 % of those of 40 steady values changed where 1 % was asked for.
+/// The statistic of Pettitt 1979: the largest difference, over all places to cut, between the pairs
+/// across the cut that fall and those that rise. Its p-value comes from shuffled series, always the
+/// same ones. Pettitt's approximation 2 exp(-6 K^2 / (n^3 + n^2)) is no use here: it cannot fall
+/// below 0.01 before the 16th value, and by simulation it calls 0.1 % of the series of 20 and 0.3 %
+/// of those of 40 steady values changed where 1 % was asked for.
 pub fn changes_at(series: &[f64]) -> Option<usize> {
     if series.iter().any(|value| !value.is_finite()) {
         return None;
@@ -38,12 +40,14 @@ pub fn changes_at(series: &[f64]) -> Option<usize> {
     Some(cut)
 }
 
-/// Twice each value's rank, less n+1: the values above minus the values below that it has; equal values share a rank.
+/// Twice each value's rank, less n+1: the values above minus the values below that it has; equal
+/// values share a rank.
 fn centred_ranks(series: &[f64]) -> Vec<i64> {
     series.iter().map(|x: &f64| series.iter().map(|y| i64::from(y < x) - i64::from(y > x)).sum()).collect()
 }
 
-/// The first place to cut with the largest |U|, and that |U|. Pairs on the same side of the cut cancel in the sum.
+/// The first place to cut with the largest |U|, and that |U|. Pairs on the same side of the cut
+/// cancel in the sum.
 fn farthest(ranks: &[i64]) -> Option<(usize, i64)> {
     let sums = ranks.iter().scan(0i64, |sum, rank| {
         *sum += rank;
@@ -110,7 +114,8 @@ mod tests {
         }
     }
 
-    /// A step of three standard deviations in the middle of twenty values is found nearly always, where it is.
+    /// A step of three standard deviations in the middle of twenty values is found nearly always,
+    /// where it is.
     #[test]
     fn clear_steps_are_found() {
         let mut noise = Noise::new(12);

@@ -1,13 +1,15 @@
 //! Whether values fall into two groups, and which.
 //!
-//! A file system that lands in one of two layouts, or a cache that is hit or not, gives times that no single centre
-//! describes. One test decides: Hartigan's dip, which promises at most 5 % false alarms whatever the shape of values
-//! with one mode. A rule on gaps (the largest above three times the median, two values on either side) was measured and
-//! left out: it calls 30 % of samples of ten normal values split in two, and 45 % of those of forty.
+//! A file system that lands in one of two layouts, or a cache that is hit or not, gives times that
+//! no single centre describes. One test decides: Hartigan's dip, which promises at most 5 % false
+//! alarms whatever the shape of values with one mode. A rule on gaps (the largest above three times
+//! the median, two values on either side) was measured and left out: it calls 30 % of samples of
+//! ten normal values split in two, and 45 % of those of forty.
 
 use super::median;
 
-/// Ten values that fall into two halves are seen in seven cases of ten; fewer say too little to be asked.
+/// Ten values that fall into two halves are seen in seven cases of ten; fewer say too little to be
+/// asked.
 const FEWEST: usize = 10;
 
 /// A group of values.
@@ -39,17 +41,18 @@ pub fn modes(values: &[f64]) -> Option<Vec<Mode>> {
     Some(vec![mode(low)?, mode(high)?])
 }
 
-/// Where the second group begins. A group of m values can be smoothed over by moving each of the distribution's steps
-/// by m/2, so none with fewer values than the doubled dip is what caused it: an outlier does not split the values.
+/// Where the second group begins. A group of m values can be smoothed over by moving each of the
+/// distribution's steps by m/2, so none with fewer values than the doubled dip is what caused it:
+/// an outlier does not split the values.
 fn widest_gap(sorted: &[f64], dip: f64) -> Option<usize> {
     let least = dip.floor() as usize;
     let gap = |at: &usize| sorted[*at] - sorted[at - 1];
     (least..=sorted.len() - least).max_by(|a, b| gap(a).total_cmp(&gap(b)))
 }
 
-/// Size of the sample; the square root of it times the dip that one in twenty samples of uniform values exceeds: of all
-/// distributions with one mode the worst, or nearly (Hartigan & Hartigan 1985). From 200 000 simulated samples each (50
-/// 000 above 40).
+/// Size of the sample; the square root of it times the dip that one in twenty samples of uniform
+/// values exceeds: of all distributions with one mode the worst, or nearly (Hartigan & Hartigan
+/// 1985). From 200 000 simulated samples each (50 000 above 40).
 const CRITICAL: &[(usize, f64)] = &[
     (10, 0.4419),
     (11, 0.4439),
@@ -66,7 +69,8 @@ const CRITICAL: &[(usize, f64)] = &[
     (200, 0.5211),
 ];
 
-/// The doubled dip that chance exceeds in at most 5 % of samples of `n` values, linear between the sizes of the table.
+/// The doubled dip that chance exceeds in at most 5 % of samples of `n` values, linear between the
+/// sizes of the table.
 fn critical(n: usize) -> f64 {
     let after = CRITICAL.partition_point(|(size, _)| *size <= n);
     let (size, scaled) = CRITICAL[after.max(1) - 1];
@@ -75,17 +79,19 @@ fn critical(n: usize) -> f64 {
     2.0 * (n as f64).sqrt() * (scaled + way * (next_scaled - scaled))
 }
 
-/// A step of the distribution function: the value, and how many values are below it, and not above it.
+/// A step of the distribution function: the value, and how many values are below it, and not above
+/// it.
 struct Step {
     value: f64,
     below: f64,
     upto: f64,
 }
 
-/// Twice the number of values times the dip: the least largest distance, in values, between the steps of the
-/// distribution function and any distribution with one mode; at least 1. By Hartigan & Hartigan 1985: between the
-/// greatest convex minorant from the left and the least concave majorant from the right, narrow the interval of the
-/// mode to where they are farthest apart until nothing outside of it is farther from its bound.
+/// Twice the number of values times the dip: the least largest distance, in values, between the
+/// steps of the distribution function and any distribution with one mode; at least 1. By Hartigan &
+/// Hartigan 1985: between the greatest convex minorant from the left and the least concave majorant
+/// from the right, narrow the interval of the mode to where they are farthest apart until nothing
+/// outside of it is farther from its bound.
 fn doubled_dip(sorted: &[f64]) -> f64 {
     let steps = steps(sorted);
     let (mut first, mut last, mut dip) = (0, steps.len() - 1, 1.0f64);
@@ -121,7 +127,8 @@ fn steps(sorted: &[f64]) -> Vec<Step> {
     sorted.chunk_by(|a, b| a == b).map(step).collect()
 }
 
-/// The lower (`sign` 1) or upper (`sign` -1) edge of the smallest convex shape around some points: Andrew 1979.
+/// The lower (`sign` 1) or upper (`sign` -1) edge of the smallest convex shape around some points:
+/// Andrew 1979.
 struct Hull {
     knots: Vec<usize>,
     points: Vec<(f64, f64)>,
@@ -168,7 +175,8 @@ mod tests {
         values
     }
 
-    /// The first two by Maechler's tests of R's diptest; two groups of five, and one value apart from nine, by hand.
+    /// The first two by Maechler's tests of R's diptest; two groups of five, and one value apart
+    /// from nine, by hand.
     #[test]
     fn dips_of_known_values() {
         let cases: [(&[f64], f64); 5] = [
@@ -196,8 +204,9 @@ mod tests {
         }
     }
 
-    /// By halving: is there, for some place of the mode, a convex function up to it and a concave one from it, both
-    /// within d of the steps, where the first ends no higher than the second begins?
+    /// By halving: is there, for some place of the mode, a convex function up to it and a concave
+    /// one from it, both within d of the steps, where the first ends no higher than the second
+    /// begins?
     fn least_distance(values: &[f64]) -> f64 {
         let flipped: Vec<f64> = values.iter().rev().map(|value| -value).collect();
         let n = values.len();
@@ -213,8 +222,9 @@ mod tests {
         2.0 * high
     }
 
-    /// The least height at which a convex function within d of the steps before the mode can reach the mode; `None`
-    /// where there is no such function. No chord between upper bounds may pass below a lower bound.
+    /// The least height at which a convex function within d of the steps before the mode can reach
+    /// the mode; `None` where there is no such function. No chord between upper bounds may pass
+    /// below a lower bound.
     fn least_end(x: &[f64], mode: usize, d: f64) -> Option<f64> {
         let (lower, upper) = (|i: usize| (i + 1) as f64 - d, |i: usize| i as f64 + d);
         let line =
@@ -265,7 +275,8 @@ mod tests {
         (0..count).filter(|_| found()).count() as f64 / count as f64
     }
 
-    /// 5 % of uniform values, sizes of the table and between; of other values with one mode 2.5 % at most.
+    /// 5 % of uniform values, sizes of the table and between; of other values with one mode 2.5 %
+    /// at most.
     #[test]
     fn false_alarms_are_as_rare_as_promised() {
         let one_mode = [Side::Normal(1.0), Side::LogNormal(1.0), Side::Skew(1.0), Side::T2(1.0)];
@@ -281,8 +292,8 @@ mod tests {
         }
     }
 
-    /// Halves that lie 15 % apart with noise of 1 % are found; one run in five that is slower is seen in one case of
-    /// six among ten runs, and in half of the cases among forty.
+    /// Halves that lie 15 % apart with noise of 1 % are found; one run in five that is slower is
+    /// seen in one case of six among ten runs, and in half of the cases among forty.
     #[test]
     fn groups_are_found() {
         let count = replications(400, 4000);

@@ -1,4 +1,5 @@
-//! How many more rounds it will take until the pick is good enough, as a range, and what rounds buy before any are run.
+//! How many more rounds it will take until the pick is good enough, as a range, and what rounds buy
+//! before any are run.
 
 use super::looks::{LAST_LOOK, Look, Schedule};
 use super::pairs::{BORROWED, Comparisons, FEW, RANKS_FROM};
@@ -18,8 +19,9 @@ const MIDDLE: f64 = 0.4;
 
 /// Rounds after which [`USUAL_BOUNDS`] says something.
 pub const USUAL_BOUNDS_AFTER: [u32; 3] = [8, 20, 40];
-/// By the number of targets, the bound of the pick of equals after those rounds, as a logarithm in units of the scatter of
-/// paired differences: the middle of simulated runs (docs/statistics.md has them by noise).
+/// By the number of targets, the bound of the pick of equals after those rounds, as a logarithm in
+/// units of the scatter of paired differences: the middle of simulated runs (docs/statistics.md has
+/// them by noise).
 pub const USUAL_BOUNDS: [(usize, [f64; 3]); 4] =
     [(2, [0.77, 0.36, 0.24]), (5, [1.12, 0.64, 0.41]), (10, [1.36, 0.77, 0.49]), (20, [1.58, 0.89, 0.56])];
 
@@ -61,9 +63,10 @@ struct Walk {
 }
 
 impl Walk {
-    /// A bound of m rounds by ranks is a quantile of the means of two rounds, and so is one of n rounds at a laxer level:
-    /// the same where the normal quantile is the square root of n/m times as large. Thus rounds that are like those so
-    /// far, with their outliers, are all that is assumed; for Student's bounds it is the law of the square root.
+    /// A bound of m rounds by ranks is a quantile of the means of two rounds, and so is one of n
+    /// rounds at a laxer level: the same where the normal quantile is the square root of n/m times
+    /// as large. Thus rounds that are like those so far, with their outliers, are all that is
+    /// assumed; for Student's bounds it is the law of the square root.
     fn new(of: &Comparisons, found: &Standing, (schedule, rounds): (Schedule, u32)) -> Option<Walk> {
         let members = found.members();
         let above = |level: f64| standing(of, &[Look::at_level(rounds, level, of.comparisons)]).above;
@@ -130,13 +133,15 @@ impl Walk {
     }
 }
 
-/// The chance of each bound of a look after these rounds; that of the only one after the last of a run with looks.
+/// The chance of each bound of a look after these rounds; that of the only one after the last of a
+/// run with looks.
 fn level_at(schedule: Schedule, rounds: u32, comparisons: usize) -> f64 {
     let look = schedule.spent(&[rounds]).first().copied();
     look.unwrap_or(Look::only(rounds)).one_sided(comparisons)
 }
 
-/// The quantile of a one-sided bound at this level: Student's where the rounds are too few for ranks.
+/// The quantile of a one-sided bound at this level: Student's where the rounds are too few for
+/// ranks.
 fn quantile(rounds: u32, level: f64) -> f64 {
     if rounds as usize >= RANKS_FROM {
         -Normal::standard().inverse_cdf(level)

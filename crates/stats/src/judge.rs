@@ -1,12 +1,14 @@
 //! What an interval says, in one of a few fixed findings. This is the only place that decides.
 //!
-//! The whole interval is held against the band [1/(1+δ), 1+δ] of ratios too small to matter. An interval inside the
-//! band is a tie: two one-sided tests at 2.5 % each for a 95 % interval (Schuirmann 1987). δ is the
-//! smallest relative difference worth acting on: what noise hides, the interval's width says already.
+//! The whole interval is held against the band [1/(1+δ), 1+δ] of ratios too small to matter. An
+//! interval inside the band is a tie: two one-sided tests at 2.5 % each for a 95 % interval
+//! (Schuirmann 1987). δ is the smallest relative difference worth acting on: what noise hides, the
+//! interval's width says already.
 
 use super::paired::Estimate;
 
-/// What an interval of a ratio (first over second) says. Whether higher is better, the caller knows.
+/// What an interval of a ratio (first over second) says. Whether higher is better, the caller
+/// knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The whole interval is above the band: higher by more than the threshold.
@@ -38,8 +40,8 @@ impl Finding {
     }
 }
 
-/// Holds the interval against the band of this `threshold`, 0.03 for 3 %. What a preliminary estimate
-/// ([`Method::LogT`](super::Method::LogT)) says is found alike; the caller labels it.
+/// Holds the interval against the band of this `threshold`, 0.03 for 3 %. What a preliminary
+/// estimate ([`Method::LogT`](super::Method::LogT)) says is found alike; the caller labels it.
 pub fn judge(estimate: &Estimate, threshold: f64) -> Finding {
     let Some((low, high)) = estimate.interval else { return Finding::TooFewRounds };
     let (floor, ceiling) = (1.0 / (1.0 + threshold), 1.0 + threshold);

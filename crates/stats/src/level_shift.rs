@@ -1,9 +1,11 @@
-//! Where the level of a series of runs changes. Each value has a known error, and series may be short.
+//! Where the level of a series of runs changes. Each value has a known error, and series may be
+//! short.
 //!
-//! The statistic is the largest, over all places to cut, of the difference between the weighted means of both sides over its
-//! standard error: the likelihood ratio of one change of the mean (Hawkins 1977). Its p-value is at most the sum over all
-//! cuts (Bonferroni, which is close in short series: Worsley 1982). Both parts are then searched alike (binary
-//! segmentation: Vostrikova 1981). A test by permutation, as `changes_at` makes, needs ten values: series of kernels have
+//! The statistic is the largest, over all places to cut, of the difference between the weighted
+//! means of both sides over its standard error: the likelihood ratio of one change of the mean
+//! (Hawkins 1977). Its p-value is at most the sum over all cuts (Bonferroni, which is close in
+//! short series: Worsley 1982). Both parts are then searched alike (binary segmentation: Vostrikova
+//! 1981). A test by permutation, as `changes_at` makes, needs ten values: series of kernels have
 //! four.
 
 use super::trend::median;
@@ -31,8 +33,8 @@ pub struct LevelShift {
 /// What is known of a series beside its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesContext {
-    /// The standard deviation by which whole runs of the same differ, at least; `None` where nothing but the rounds' own
-    /// scatter moves them.
+    /// The standard deviation by which whole runs of the same differ, at least; `None` where
+    /// nothing but the rounds' own scatter moves them.
     pub run_scatter: Option<f64>,
     /// Changes that may be as small as this are not claimed.
     pub least: f64,
@@ -117,7 +119,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The standard deviation of runs, from the median of the differences of neighbours: few changes of the level do not widen it.
+/// The standard deviation of runs, from the median of the differences of neighbours: few changes of
+/// the level do not widen it.
 fn shown_scatter(series: &[Reading], of_round: f64) -> f64 {
     if series.len() < SHOW_SCATTER {
         return 0.0;
@@ -174,7 +177,8 @@ mod tests {
         assert!((shift.size - 0.2).abs() < 1e-9 && (shift.interval.0 - 0.2 + half).abs() < 1e-5, "{shift:?}");
     }
 
-    /// Runs of five rounds that scatter by 2 %, with a step of this size in the middle; runs differ by `days` beside that.
+    /// Runs of five rounds that scatter by 2 %, with a step of this size in the middle; runs differ
+    /// by `days` beside that.
     fn drawn(noise: &mut Noise, runs: usize, days: f64, step: f64) -> Vec<Reading> {
         let run = |at: usize| {
             let level = days * noise.normal() + if at >= runs / 2 { step } else { 0.0 };
@@ -211,7 +215,8 @@ mod tests {
         }
     }
 
-    /// Where runs differ by three times what is taken for that, their own differences show it from eight runs on.
+    /// Where runs differ by three times what is taken for that, their own differences show it from
+    /// eight runs on.
     #[test]
     fn scatter_that_is_not_known_is_found_out() {
         for (runs, most) in [(8, 0.08), (20, 0.08), (40, 0.08)] {

@@ -1,10 +1,11 @@
-//! What numbers say: estimates with error bars, findings in fixed words, the set of best targets, and descriptions of
-//! one series.
+//! What numbers say: estimates with error bars, findings in fixed words, the set of best targets,
+//! and descriptions of one series.
 //!
-//! Pure functions of slices: the same numbers in, the same answer out, whatever unit they were measured in. This room
-//! must not know journals, plans, units or printing, and it reads neither files nor clocks. One observation is one
-//! round; what is compared is the logarithm of the ratio of two targets within the same round, which cancels whatever
-//! the round did to both (drift, a warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
+//! Pure functions of slices: the same numbers in, the same answer out, whatever unit they were
+//! measured in. This room must not know journals, plans, units or printing, and it reads neither
+//! files nor clocks. One observation is one round; what is compared is the logarithm of the ratio
+//! of two targets within the same round, which cancels whatever the round did to both (drift, a
+//! warm room, a fuller disk) and makes "5 % slower" and "5 % faster" mirror images.
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -64,8 +65,8 @@ pub use sums::{Sums, ratio_of_sums};
 pub use ticks::tick;
 pub use trend::{drifts, median, relative_range};
 
-/// A number that describes a series of finite values, in their unit; it never decides anything. Formats for programs
-/// show each.
+/// A number that describes a series of finite values, in their unit; it never decides anything.
+/// Formats for programs show each.
 pub struct Statistic {
     pub name: &'static str,
     /// `None` where so few values have none.

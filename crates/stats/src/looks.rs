@@ -1,11 +1,14 @@
-//! When a run whose number of rounds is not fixed looks at its results, and what chance of error each look may spend.
+//! When a run whose number of rounds is not fixed looks at its results, and what chance of error
+//! each look may spend.
 //!
-//! Looking again and again until something shows finds differences that are not there. So the looks share one chance of
-//! error. A fifth of it goes to those before round 8, whose bounds are Student's, by Bonferroni, and three quarters to
-//! those by signed ranks; the rest is kept for noises so unlike that Student's bounds hold a little less often. Looks by
-//! ranks are so much alike that each may spend more than its part of the three quarters (Pocock 1977), the later the
-//! more: together they exceed their bounds with no more than that, whatever the noise, as the signs of symmetric
-//! differences and the ranks of their sizes have one distribution. crates/pickfs/tests/deep/constants.rs counts it out.
+//! Looking again and again until something shows finds differences that are not there. So the looks
+//! share one chance of error. A fifth of it goes to those before round 8, whose bounds are
+//! Student's, by Bonferroni, and three quarters to those by signed ranks; the rest is kept for
+//! noises so unlike that Student's bounds hold a little less often. Looks by ranks are so much
+//! alike that each may spend more than its part of the three quarters (Pocock 1977), the later the
+//! more: together they exceed their bounds with no more than that, whatever the noise, as the signs
+//! of symmetric differences and the ranks of their sizes have one distribution.
+//! crates/pickfs/tests/deep/constants.rs counts it out.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +16,14 @@ use serde::{Deserialize, Serialize};
 pub const ALPHA: f64 = 0.05;
 /// The rounds of a run whose number is not fixed end with this one.
 pub const LAST_LOOK: u32 = 40;
-/// The rounds in which the reference's copy is measured: by then it has shown how noisy the machine is.
+/// The rounds in which the reference's copy is measured: by then it has shown how noisy the machine
+/// is.
 const COPIED_ROUNDS: u32 = 8;
 /// The first round that anything can be concluded from.
 pub const FIRST_LOOK: u32 = 3;
 
-/// After which rounds a run looks, with the share of [`ALPHA`] that each may spend, and how long it measures the reference's
-/// copy. A run keeps the one that it began with.
+/// After which rounds a run looks, with the share of [`ALPHA`] that each may spend, and how long it
+/// measures the reference's copy. A run keeps the one that it began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
@@ -47,7 +51,8 @@ const TEN: [(u32, f64); 10] = [
 const EARLY: [f64; 5] = [0.02, 0.03, 0.04, 0.05, 0.06];
 /// What the last look spends. One by ranks after n rounds spends the square root of n/40 of it.
 const LAST: f64 = 0.184;
-/// The smaller the chance of one comparison, the less do looks resemble each other in what exceeds it.
+/// The smaller the chance of one comparison, the less do looks resemble each other in what exceeds
+/// it.
 const LESS_ALIKE: f64 = 1.08;
 
 /// One look at the results.
@@ -55,13 +60,15 @@ const LESS_ALIKE: f64 = 1.08;
 pub struct Look {
     /// The last round that it sees.
     pub rounds: u32,
-    /// The chance that it, of all looks, has a bound that does not hold, over all comparisons together; 0 to 1.
+    /// The chance that it, of all looks, has a bound that does not hold, over all comparisons
+    /// together; 0 to 1.
     pub alpha: f64,
     /// By which power of the number of comparisons that is shared.
     pub power: f64,
     /// There is no other: what it has is shared between two methods, and nothing is borrowed.
     pub is_alone: bool,
-    /// It concludes nothing where rounds resemble those before them and are too few to say how much: there are others.
+    /// It concludes nothing where rounds resemble those before them and are too few to say how
+    /// much: there are others.
     pub waits: bool,
 }
 
@@ -130,8 +137,9 @@ impl Schedule {
         })
     }
 
-    /// What looks after these rounds, ascending, spend. Each takes the share of the next one that is due; one whose share
-    /// a look at the end of a budget has taken before has nothing to spend, and is left out.
+    /// What looks after these rounds, ascending, spend. Each takes the share of the next one that
+    /// is due; one whose share a look at the end of a budget has taken before has nothing to spend,
+    /// and is left out.
     pub fn spent(self, made: &[u32]) -> Vec<Look> {
         let mut free = 0;
         let look = |rounds: &u32| {

@@ -1,5 +1,5 @@
-//! Mean and standard deviation: not what targets are compared by, as one slow round moves them, but what many papers and
-//! programs give.
+//! Mean and standard deviation: not what targets are compared by, as one slow round moves them, but
+//! what many papers and programs give.
 
 use super::Statistic;
 

@@ -1,9 +1,10 @@
 //! Where a series of one value a second becomes steady, and what it is from there on.
 //!
-//! MSER-5 (White, Cobb & Spratt 2000): of all cuts in the first half, the one that leaves the tail whose mean has the
-//! least estimated variance, over averages of five seconds. Rules on slope or range are content with the plateau of an
-//! SLC cache in every run, and report three times the truth; this one looks at the whole series and finds the cliff. A
-//! least variance at the last cut allowed means that the series was still on its way: it was never steady.
+//! MSER-5 (White, Cobb & Spratt 2000): of all cuts in the first half, the one that leaves the tail
+//! whose mean has the least estimated variance, over averages of five seconds. Rules on slope or
+//! range are content with the plateau of an SLC cache in every run, and report three times the
+//! truth; this one looks at the whole series and finds the cliff. A least variance at the last cut
+//! allowed means that the series was still on its way: it was never steady.
 //!
 //! For work of a fixed size nothing is cut: the total time is what was asked for.
 
@@ -27,10 +28,11 @@ pub struct Steady {
     pub cut_seconds: usize,
     /// Mean of the rest, in the unit of the series.
     pub mean: f64,
-    /// False: the best cut is the last one allowed, at half of the series, so it was never seen to be steady. The mean
-    /// is then no result: measure for longer, or show the series.
+    /// False: the best cut is the last one allowed, at half of the series, so it was never seen to
+    /// be steady. The mean is then no result: measure for longer, or show the series.
     pub reached: bool,
-    /// |ln(mean of the second half / mean of the first)| of the rest, where above 0.05; infinite where one half is 0.
+    /// Absolute value of ln(mean of the second half / mean of the first) of the rest, where above
+    /// 0.05; infinite where one half is 0.
     pub halves_differ: Option<f64>,
 }
 
@@ -41,11 +43,11 @@ pub fn mser5(series: &[f64]) -> Option<Steady> {
     mser5_after(series, 0.0)
 }
 
-/// As [`mser5`], but nothing counts as steady before the sum of the series has reached `least`, in the unit of the
-/// series times seconds.
+/// As [`mser5`], but nothing counts as steady before the sum of the series has reached `least`, in
+/// the unit of the series times seconds.
 ///
-/// For a disk that must be beyond its cache: a cache larger than all that was written looks perfectly steady, so one
-/// who knows its size asks for one and a half times as many bytes.
+/// For a disk that must be beyond its cache: a cache larger than all that was written looks
+/// perfectly steady, so one who knows its size asks for one and a half times as many bytes.
 fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean_of).collect();
     if batches.len() < FEWEST_BATCHES || series.iter().any(|value| !value.is_finite() || *value < 0.0) {
@@ -72,7 +74,8 @@ fn batches_until(batches: &[f64], least: f64) -> usize {
     if least <= 0.0 { 0 } else { 1 + sums.take_while(|sum| *sum < least).count() }
 }
 
-/// Variance over length: the square of the standard error that the mean would have if batches were independent.
+/// Variance over length: the square of the standard error that the mean would have if batches were
+/// independent.
 fn spread(batches: &[f64]) -> f64 {
     let centre = mean_of(batches);
     let squares: f64 = batches.iter().map(|batch| (batch - centre).powi(2)).sum();
@@ -98,7 +101,8 @@ mod tests {
     const SLOW: Truth = |t| 1.0 + (-t / 200.0).exp();
     const SAWTOOTH: Truth = |t| 1.07527 * if t % 30.0 < 3.0 { 0.3 } else { 1.0 };
 
-    /// Noise of one second to the next with correlation 0.5 and standard deviation 0.05: 5.8 % in all.
+    /// Noise of one second to the next with correlation 0.5 and standard deviation 0.05: 5.8 % in
+    /// all.
     fn noisy(truth: Truth, seconds: usize, noise: &mut Noise) -> Vec<f64> {
         let mut error = 0.0;
         let mut second = |t: usize| {
@@ -122,8 +126,9 @@ mod tests {
         found.iter().filter(|steady| is(steady)).count() as f64 / found.len() as f64
     }
 
-    /// Bias of the mean in percent of the level that the series comes to, and the share never steady, in percent, from
-    /// 1000 simulated series of 300 s each. One percentage point of bias; four standard errors of the share.
+    /// Bias of the mean in percent of the level that the series comes to, and the share never
+    /// steady, in percent, from 1000 simulated series of 300 s each. One percentage point of bias;
+    /// four standard errors of the share.
     #[test]
     fn bias_and_refusals_are_the_known_ones() {
         let known: [(&str, Truth, f64, Option<f64>); 5] = [
@@ -172,7 +177,8 @@ mod tests {
         Some(Steady { cut_seconds, mean, reached, halves_differ })
     }
 
-    /// Without noise: each cut is where the level begins; the last second, no whole batch, counts for the mean alone.
+    /// Without noise: each cut is where the level begins; the last second, no whole batch, counts
+    /// for the mean alone.
     #[test]
     fn cuts_of_known_series() {
         let after = |seconds: f64| move |t: f64| if t < seconds { 4.0 } else { 2.0 };

@@ -8,8 +8,8 @@ use statrs::distribution::{Binomial, ContinuousCDF, Discrete, DiscreteCDF, Hyper
 /// Share of intervals at 95 % that leave out the truth where all is well.
 const LEAVES_OUT: f64 = 0.05;
 
-/// Counting exactly costs the cube of the number of rounds; above this, the normal approximation is good to a
-/// hundredth of a p-value near 0.05.
+/// Counting exactly costs the cube of the number of rounds; above this, the normal approximation is
+/// good to a hundredth of a p-value near 0.05.
 const MOST_COUNTED: usize = 100;
 
 /// Compares the same thing with itself `of` times, each by an interval at 95 %. True if `apart`
@@ -22,10 +22,11 @@ pub fn too_many_apart(apart: usize, of: usize) -> bool {
 
 /// Two-sided p-value of Wilcoxon's signed-rank test that the logarithms of ratios scatter about 0.
 ///
-/// Exact up to 100 rounds, also with equal values, which share the average of their ranks, and with zeros, which take
-/// the lowest ranks and then neither side (Pratt 1959); above, the normal approximation with continuity correction.
-/// Without ties and zeros it is below 1 minus the level of an interval if and only if that interval leaves out 0.
-/// `None` for no rounds, and where a value is not finite.
+/// Exact up to 100 rounds, also with equal values, which share the average of their ranks, and with
+/// zeros, which take the lowest ranks and then neither side (Pratt 1959); above, the normal
+/// approximation with continuity correction. Without ties and zeros it is below 1 minus the level
+/// of an interval if and only if that interval leaves out 0. `None` for no rounds, and where a
+/// value is not finite.
 pub fn signed_rank_p(log_ratios: &[f64]) -> Option<f64> {
     if log_ratios.is_empty() || log_ratios.iter().any(|d| !d.is_finite()) {
         return None;
@@ -60,16 +61,18 @@ fn exact_tail(ranks: &[usize], most: usize) -> f64 {
     chances.iter().sum()
 }
 
-/// Each rank, or nothing: the sum has half of them as its mean and a quarter of their squares as its variance. The
-/// smaller sum is never above the mean; one doubled rank is half a step of the sum without ties.
+/// Each rank, or nothing: the sum has half of them as its mean and a quarter of their squares as
+/// its variance. The smaller sum is never above the mean; one doubled rank is half a step of the
+/// sum without ties.
 fn normal_tail(ranks: &[usize], most: usize) -> f64 {
     let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
     let deviation = (ranks.iter().map(|rank| (*rank as f64).powi(2)).sum::<f64>() / 4.0).sqrt();
     Normal::standard().cdf((most as f64 + 1.0 - mean) / deviation)
 }
 
-/// Two-sided p-value of Fisher's exact test that `a` of `a + b` and `c` of `c + d` are the same share: the chance of
-/// all tables with the same sums that are no likelier than this one. 1 where a sum is 0.
+/// Two-sided p-value of Fisher's exact test that `a` of `a + b` and `c` of `c + d` are the same
+/// share: the chance of all tables with the same sums that are no likelier than this one. 1 where a
+/// sum is 0.
 pub fn fisher_exact(a: u64, b: u64, c: u64, d: u64) -> f64 {
     let Ok(tables) = Hypergeometric::new(a + b + c + d, a + c, a + b) else { return 1.0 };
     // Equal chances come out unequal by rounding.
@@ -84,7 +87,8 @@ mod tests {
     use crate::signed_rank::{centre_and_interval, signed_rank_k};
     use pickfs_test_support::noise::{Noise, PAIRS, replications, share_error};
 
-    /// The 99 % quantiles of Binomial(m, 0.05): of 1, 10, 20, 100 and 1000 comparisons 1, 3, 4, 11 and 67.
+    /// The 99 % quantiles of Binomial(m, 0.05): of 1, 10, 20, 100 and 1000 comparisons 1, 3, 4, 11
+    /// and 67.
     #[test]
     fn so_many_false_alarms_are_too_many() {
         for (of, most) in [(0, 0), (1, 1), (10, 3), (20, 4), (100, 11), (1000, 67)] {
@@ -93,8 +97,8 @@ mod tests {
         }
     }
 
-    /// Depression factors of Hollander & Wolfe 1999, example 3.1 (one-sided 0.020 there, here twice that); the others
-    /// by counting all signs.
+    /// Depression factors of Hollander & Wolfe 1999, example 3.1 (one-sided 0.020 there, here twice
+    /// that); the others by counting all signs.
     #[test]
     fn p_values_of_known_rounds() {
         let depression = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
@@ -140,7 +144,8 @@ mod tests {
         assert!(signed_rank_p(&many).is_some_and(|p| p < 1e-6));
     }
 
-    /// Twelve rounds: p <= 5 % in at most 5 % of trials, under every symmetric noise; also rounded to ties and zeros.
+    /// Twelve rounds: p <= 5 % in at most 5 % of trials, under every symmetric noise; also rounded
+    /// to ties and zeros.
     #[test]
     fn false_alarms_are_as_rare_as_promised() {
         let count = replications(1000, 10_000);

@@ -1,8 +1,8 @@
-//! What repeats inside one cell come to. They share a file system, its layout and the minute, so they are no evidence
-//! of their own: however many, they are one observation, only a sharper one.
+//! What repeats inside one cell come to. They share a file system, its layout and the minute, so
+//! they are no evidence of their own: however many, they are one observation, only a sharper one.
 
-/// The one observation that the values of one cell make: their geometric mean, or the arithmetic one where a value is
-/// not above 0. Nothing of nothing.
+/// The one observation that the values of one cell make: their geometric mean, or the arithmetic
+/// one where a value is not above 0. Nothing of nothing.
 pub fn one_observation(values: &[f64]) -> Option<f64> {
     let mean = |values: &mut dyn Iterator<Item = f64>, n: usize| values.sum::<f64>() / n as f64;
     match values {

@@ -1,14 +1,17 @@
-//! An interval of the median that assumes nothing but independent rounds: between two order statistics.
+//! An interval of the median that assumes nothing but independent rounds: between two order
+//! statistics.
 //!
-//! How many values lie below the median is a matter of fair coins, whatever the shape of the noise (Thompson 1936; the
-//! inversion of the sign test). It is the widest interval we have, so it is for where the signed-rank interval's
-//! symmetry is in doubt: the two sides' noise clearly has different shapes.
+//! How many values lie below the median is a matter of fair coins, whatever the shape of the noise
+//! (Thompson 1936; the inversion of the sign test). It is the widest interval we have, so it is for
+//! where the signed-rank interval's symmetry is in doubt: the two sides' noise clearly has
+//! different shapes.
 
 use super::signed_rank::at_rank;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Rank K of the bounds and the exact level (0 to 1) of the interval from the K-th smallest to the K-th largest of `n`
-/// values at a two-sided error of at most `alpha`. `None` where `n` is too small for any such K: below 6 at 95 %.
+/// Rank K of the bounds and the exact level (0 to 1) of the interval from the K-th smallest to the
+/// K-th largest of `n` values at a two-sided error of at most `alpha`. `None` where `n` is too
+/// small for any such K: below 6 at 95 %.
 pub fn sign_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
     let heads = Binomial::new(0.5, n as u64).ok()?;
     // The distribution function comes from a continued fraction, right to about 1e-14.
@@ -17,7 +20,8 @@ pub fn sign_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
     Some((k, 1.0 - 2.0 * heads.cdf(k as u64 - 1)))
 }
 
-/// Lower and upper bound of the median, in the unit of `values`, at a level of at least `confidence` (0.95 for 95 %).
+/// Lower and upper bound of the median, in the unit of `values`, at a level of at least
+/// `confidence` (0.95 for 95 %).
 ///
 /// `None` for too few values (see [`sign_k`]), and where one is not finite.
 pub fn order_statistic_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
@@ -28,16 +32,17 @@ pub fn order_statistic_interval(values: &[f64], confidence: f64) -> Option<(f64,
     finite.then(|| (at_rank(&mut values, k - 1), at_rank(&mut values, last)))
 }
 
-/// True where the signed-rank interval leaves 0 out only because it takes the scatter for symmetric: the scatter is
-/// clearly skewed (beyond 2.6 standard errors of normal noise, about 1 %), and the interval that assumes nothing holds 0.
+/// True where the signed-rank interval leaves 0 out only because it takes the scatter for
+/// symmetric: the scatter is clearly skewed (beyond 2.6 standard errors of normal noise, about 1
+/// %), and the interval that assumes nothing holds 0.
 pub fn rests_on_symmetry(log_ratios: &[f64], confidence: f64) -> bool {
     let holds_nought =
         order_statistic_interval(log_ratios, confidence).is_none_or(|(low, high)| low <= 0.0 && high >= 0.0);
     holds_nought && skewness_in_errors(log_ratios).is_some_and(|errors| errors.abs() > 2.6)
 }
 
-/// The third standardised moment over its standard error for normal values, sqrt(6(n-2) / ((n+1)(n+3))) (D'Agostino
-/// 1970); `None` for fewer than eight values or where all are equal.
+/// The third standardised moment over its standard error for normal values, sqrt(6(n-2) /
+/// ((n+1)(n+3))) (D'Agostino 1970); `None` for fewer than eight values or where all are equal.
 fn skewness_in_errors(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -75,7 +80,8 @@ mod tests {
         assert_eq!([0, 1].map(|n| sign_k(n, 0.05)), [None, None]);
     }
 
-    /// For many values the ranks are those of the normal approximation: (n - z sqrt(n)) / 2, rounded.
+    /// For many values the ranks are those of the normal approximation: (n - z sqrt(n)) / 2,
+    /// rounded.
     #[test]
     fn ranks_of_many_values_are_near_the_normal_ones() {
         for n in [100usize, 1000, 10_000] {
@@ -108,8 +114,8 @@ mod tests {
         }
     }
 
-    /// No noise is too skewed: the share that holds the median of unlike noise is the exact level, within four standard
-    /// errors. The median is that of a million draws.
+    /// No noise is too skewed: the share that holds the median of unlike noise is the exact level,
+    /// within four standard errors. The median is that of a million draws.
     #[test]
     fn unlike_noise_keeps_the_level() {
         let unlike = PAIRS[8];
@@ -125,7 +131,8 @@ mod tests {
         assert!((share - 0.9648).abs() < 4.0 * share_error(0.9648, count), "{share}");
     }
 
-    /// Nine rounds a little above nought and six far below: ranks call that a difference, coins do not.
+    /// Nine rounds a little above nought and six far below: ranks call that a difference, coins do
+    /// not.
     #[test]
     fn what_rests_on_symmetry_is_told() {
         let skewed = |sign: f64| (0..20).map(|i| sign * if i < 12 { 0.1 * f64::from(i * i) } else { -0.01 }).collect();

@@ -1,9 +1,9 @@
 //! The ratio of two targets from their rounds, with its interval.
 //!
-//! From six rounds on: the Hodges-Lehmann estimate and the exact signed-rank interval of the log ratios. Student's
-//! interval covers too little when the two sides' noise has different shapes, and is many times wider with a few
-//! outliers; a bootstrap of the median covers too little at any n we can afford. With fewer rounds Student's is all
-//! there is, so it is given and called preliminary.
+//! From six rounds on: the Hodges-Lehmann estimate and the exact signed-rank interval of the log
+//! ratios. Student's interval covers too little when the two sides' noise has different shapes, and
+//! is many times wider with a few outliers; a bootstrap of the median covers too little at any n we
+//! can afford. With fewer rounds Student's is all there is, so it is given and called preliminary.
 
 use super::moments::mean_of;
 use super::random_effects::variance_of;
@@ -17,8 +17,9 @@ pub enum Method {
     SignedRank,
     /// For rounds without pairs: Hodges-Lehmann shift, exact rank-sum interval.
     RankSum,
-    /// Mean and Student's t interval of the log ratios: preliminary. For three to five rounds, and for the few more
-    /// that are still too few for a signed-rank interval at a high level (6 at 97 or 98.4 %, 7 at 99 %).
+    /// Mean and Student's t interval of the log ratios: preliminary. For three to five rounds, and
+    /// for the few more that are still too few for a signed-rank interval at a high level (6 at 97
+    /// or 98.4 %, 7 at 99 %).
     LogT,
     /// Fewer than three rounds: no interval.
     Anecdote,
@@ -32,8 +33,8 @@ pub struct Estimate {
     /// Lower and upper bound of the ratio.
     pub interval: Option<(f64, f64)>,
     pub method: Method,
-    /// The interval's level, 0 to 1; exact for [`Method::SignedRank`], so at least what was asked for. 0 where there is
-    /// no interval.
+    /// The interval's level, 0 to 1; exact for [`Method::SignedRank`], so at least what was asked
+    /// for. 0 where there is no interval.
     pub level: f64,
     /// Rounds.
     pub n: usize,
@@ -42,7 +43,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Half the width of the interval of the ratio's natural logarithm: 0.02 is about 2 % to either side.
+    /// Half the width of the interval of the ratio's natural logarithm: 0.02 is about 2 % to either
+    /// side.
     pub fn half_width(&self) -> Option<f64> {
         self.interval.map(|(low, high)| (high.ln() - low.ln()) / 2.0)
     }
@@ -62,7 +64,8 @@ impl Estimate {
 
 /// Estimates the ratio from one `ln(first / second)` per round, at `confidence` (0.95 for 95 %).
 ///
-/// `None` for no rounds, and where a value is not finite (a time of zero): a round is never left out for its value.
+/// `None` for no rounds, and where a value is not finite (a time of zero): a round is never left
+/// out for its value.
 pub fn paired_ratio(log_ratios: &[f64], confidence: f64) -> Option<Estimate> {
     if log_ratios.is_empty() || log_ratios.iter().any(|d| !d.is_finite()) {
         return None;
@@ -193,8 +196,8 @@ mod tests {
         (0..2000).filter(|_| holds()).count() as f64 / 2000.0
     }
 
-    /// Exactly 96.09 % for eight rounds of symmetric noise, 95 % for five of normal noise; 3.5 standard errors of 2000
-    /// trials to either side.
+    /// Exactly 96.09 % for eight rounds of symmetric noise, 95 % for five of normal noise; 3.5
+    /// standard errors of 2000 trials to either side.
     #[test]
     fn intervals_cover_what_they_promise() {
         let (mut normal, mut heavy, mut few) = (Noise::new(1), Noise::new(2), Noise::new(3));

@@ -1,13 +1,15 @@
 //! The differences of all pairs of targets up to one look, and the bounds of each.
 //!
-//! Up to six rounds the bounds are Student's, with variances that borrow from those of the other pairs (Smyth 2004):
-//! signed ranks of so few rounds can show nothing at such levels. Later they are signed-rank bounds wherever there are
-//! rounds enough for one, as outliers do not carry those away. Rounds that resemble the round before count for less: all
-//! bounds widen by the factor by which an autocorrelation of the first order widens a mean.
+//! Up to six rounds the bounds are Student's, with variances that borrow from those of the other
+//! pairs (Smyth 2004): signed ranks of so few rounds can show nothing at such levels. Later they
+//! are signed-rank bounds wherever there are rounds enough for one, as outliers do not carry those
+//! away. Rounds that resemble the round before count for less: all bounds widen by the factor by
+//! which an autocorrelation of the first order widens a mean.
 //!
-//! Which target has a second copy must decide nothing, and another copy is another sample of the noise. So from eight
-//! rounds on the copy changes a bound only by what it surely shows: that it differs from its target, or that rounds depend
-//! on one another. Before that its variance is borrowed too, as two targets have no other pair to borrow from.
+//! Which target has a second copy must decide nothing, and another copy is another sample of the
+//! noise. So from eight rounds on the copy changes a bound only by what it surely shows: that it
+//! differs from its target, or that rounds depend on one another. Before that its variance is
+//! borrowed too, as two targets have no other pair to borrow from.
 
 use super::autocorrelation::{Autocorrelation, MIN_Z_PAIR, MIN_Z_POOLED, autocorrelation};
 use super::looks::Look;
@@ -20,29 +22,32 @@ use std::collections::HashMap;
 pub const FEWEST: usize = 3;
 /// The fewest rounds for signed ranks.
 pub(super) const RANKS_FROM: usize = 8;
-/// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise differs by a factor of
-/// ten, more than this misjudges the noisy ones.
+/// As many degrees of freedom are borrowed from the other pairs at most: of targets whose noise
+/// differs by a factor of ten, more than this misjudges the noisy ones.
 pub(super) const BORROWED: f64 = 4.0;
-/// What each of Student's bound and that by ranks has of the chance of both: they fail together more often than not.
+/// What each of Student's bound and that by ranks has of the chance of both: they fail together
+/// more often than not.
 const SHARED: f64 = 0.7;
 /// Fewer rounds than this show that they depend on one another, but not how much.
 pub(super) const FEW: usize = 20;
-/// The autocorrelation of all targets together, and its standard errors, from which on the looks so far are forgotten: six
-/// rounds in a row say little more than one then, and the looks that could not see it have counted them as six.
+/// The autocorrelation of all targets together, and its standard errors, from which on the looks so
+/// far are forgotten: six rounds in a row say little more than one then, and the looks that could
+/// not see it have counted them as six.
 const DEPENDENT: (f64, f64) = (0.35, 2.5);
 
 /// All that takes part in the comparisons of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparisons<'a> {
-    /// Logarithms of times by target and round, NaN where there is none. The first `candidates` may be the best, the
-    /// others only show the noise.
+    /// Logarithms of times by target and round, NaN where there is none. The first `candidates` may
+    /// be the best, the others only show the noise.
     pub logs: &'a [Vec<f64>],
     pub candidates: usize,
     /// Comparisons that share the chance of error: one less than the targets that may be best.
     pub comparisons: usize,
     /// A target and its own second copy.
     pub twins: Option<(usize, usize)>,
-    /// By target and round, where a value is missing for a reason that its size may be; empty for nowhere.
+    /// By target and round, where a value is missing for a reason that its size may be; empty for
+    /// nowhere.
     pub lacking: &'a [Vec<bool>],
     /// By how much a coarse clock may have moved each difference; 0 of a fine one.
     pub tick: f64,
@@ -70,8 +75,8 @@ pub(crate) struct Pairs {
 const BEYOND: f64 = 1e3;
 
 impl Pairs {
-    /// Who is eliminated shows no noise either: some go on after that, for the others to be held against, and which of
-    /// them do must not matter.
+    /// Who is eliminated shows no noise either: some go on after that, for the others to be held
+    /// against, and which of them do must not matter.
     pub(crate) fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<usize>]) -> Pairs {
         let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
         let logs: Vec<&[f64]> = of.logs.iter().map(|row| &row[..rounds.min(row.len())]).collect();
@@ -125,8 +130,9 @@ impl Pairs {
         ((1.0 + correlation) / (1.0 - correlation)).sqrt()
     }
 
-    /// The upper bounds of a pair's difference and of its negative. Each round that is missing, and may be so because it
-    /// was slow, counts as slower than all others; rounds too few for signed ranks have no bound then.
+    /// The upper bounds of a pair's difference and of its negative. Each round that is missing, and
+    /// may be so because it was slow, counts as slower than all others; rounds too few for signed
+    /// ranks have no bound then.
     pub(crate) fn upper_bounds(
         &self,
         ((i, j), pair): (&(usize, usize), &[f64]),
@@ -145,8 +151,9 @@ impl Pairs {
         Some((upper(high, self.lacking[*i][*j], 1.0), upper(-low, self.lacking[*j][*i], -1.0)))
     }
 
-    /// Student's bounds, whose variance is drawn up towards the mean of all pairs: each borrowed degree of freedom weighs as
-    /// one of its own. It is never drawn down: that would misjudge one that is noisier than the others.
+    /// Student's bounds, whose variance is drawn up towards the mean of all pairs: each borrowed
+    /// degree of freedom weighs as one of its own. It is never drawn down: that would misjudge one
+    /// that is noisier than the others.
     fn moderated(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
         if pair.len() < FEWEST {
             return None;

@@ -1,7 +1,7 @@
 //! The targets that no other one beats all round, over several criteria that cannot be added up.
 
-/// One criterion: at `[a][b]` the interval of the ratio of target a to target b, lower being better; `None` where it is
-/// not known. The diagonal is not read.
+/// One criterion: at `[a][b]` the interval of the ratio of target a to target b, lower being
+/// better; `None` where it is not known. The diagonal is not read.
 pub type Ratios = Vec<Vec<Option<(f64, f64)>>>;
 
 /// The targets, ascending, that no other one dominates, by the ratios in each criterion.
@@ -37,7 +37,8 @@ mod tests {
     /// A name, levels of each criterion, and the front.
     type Case = (&'static str, &'static [&'static [f64]], &'static [usize]);
 
-    /// Intervals of 1 % to either side of the ratios of these levels, one list a criterion; 0 is not known.
+    /// Intervals of 1 % to either side of the ratios of these levels, one list a criterion; 0 is
+    /// not known.
     fn table(levels: &[&[f64]]) -> Vec<Ratios> {
         let interval = |a: &f64, b: &f64| (a * b != 0.0).then(|| (a / b / 1.01, a / b * 1.01));
         let against = |a: &f64, all: &[f64]| all.iter().map(|b| interval(a, b)).collect();

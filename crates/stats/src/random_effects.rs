@@ -1,9 +1,11 @@
-//! One effect measured on several machines: its mean over machines like these, and how much they differ.
+//! One effect measured on several machines: its mean over machines like these, and how much they
+//! differ.
 //!
-//! The model is that of random effects: each machine has an effect of its own, measured with an error of its own. The variance
-//! between machines is that of DerSimonian & Laird (1986). The interval is that of Hartung & Knapp (2001), which with few
-//! machines holds what it promises, with the correction of Knapp & Hartung (2003): it is never narrower than that of equal
-//! machines. Heterogeneity is Cochran's Q (1954) and I² (Higgins & Thompson 2002).
+//! The model is that of random effects: each machine has an effect of its own, measured with an
+//! error of its own. The variance between machines is that of DerSimonian & Laird (1986). The
+//! interval is that of Hartung & Knapp (2001), which with few machines holds what it promises, with
+//! the correction of Knapp & Hartung (2003): it is never narrower than that of equal machines.
+//! Heterogeneity is Cochran's Q (1954) and I² (Higgins & Thompson 2002).
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
@@ -70,7 +72,8 @@ pub fn random_effects(machines: &[Measured], level: f64) -> Option<RandomEffects
     })
 }
 
-/// The variance that an interval of this half width and level stands for (Higgins et al., Cochrane Handbook, 6.5.2.2).
+/// The variance that an interval of this half width and level stands for (Higgins et al., Cochrane
+/// Handbook, 6.5.2.2).
 pub fn variance_of(half_width: f64, level: f64) -> f64 {
     (half_width / Normal::standard().inverse_cdf((1.0 + level) / 2.0)).powi(2)
 }
@@ -84,8 +87,9 @@ mod tests {
         assert!((found - wanted).abs() <= tolerance, "{found} is not {wanted}");
     }
 
-    /// Thirteen trials of the BCG vaccine (Colditz et al. 1994) as the manual of the R package metafor has them, and what it
-    /// prints for `rma(yi, vi, method="DL")`; the interval is from the formula, in Python.
+    /// Thirteen trials of the BCG vaccine (Colditz et al. 1994) as the manual of the R package
+    /// metafor has them, and what it prints for `rma(yi, vi, method="DL")`; the interval is from
+    /// the formula, in Python.
     #[test]
     fn a_textbook_example() {
         let effects = [
@@ -127,7 +131,8 @@ mod tests {
         near(variance_of(1.959964, 0.95), 1.0, 1e-6);
     }
 
-    /// The interval holds the truth about as often as it says, also of three machines that differ more than they scatter.
+    /// The interval holds the truth about as often as it says, also of three machines that differ
+    /// more than they scatter.
     #[test]
     fn the_interval_covers() {
         let mut noise = Noise::new(7);

@@ -1,22 +1,25 @@
-//! The ratio of two sets of rounds that were not measured together, such as those of two runs: nothing pairs them.
+//! The ratio of two sets of rounds that were not measured together, such as those of two runs:
+//! nothing pairs them.
 //!
-//! Of all differences between a logarithm of one side and one of the other, the median estimates the shift (Hodges &
-//! Lehmann 1963), and the K-th from either end bound it: the inversion of the Wilcoxon-Mann-Whitney test (Hollander &
-//! Wolfe 1999, sections 4.2 and 4.3; Mann & Whitney 1947 for the chances). It takes both sides to scatter alike; what a
-//! whole run has for itself (its day, its boot, where its files came to lie) is in the ratio and not in the interval.
+//! Of all differences between a logarithm of one side and one of the other, the median estimates
+//! the shift (Hodges & Lehmann 1963), and the K-th from either end bound it: the inversion of the
+//! Wilcoxon-Mann-Whitney test (Hollander & Wolfe 1999, sections 4.2 and 4.3; Mann & Whitney 1947
+//! for the chances). It takes both sides to scatter alike; what a whole run has for itself (its
+//! day, its boot, where its files came to lie) is in the ratio and not in the interval.
 
 use super::paired::{Estimate, Method};
 use super::signed_rank::at_rank;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Counting exactly takes the product of both numbers squared; above this many in all, the normal approximation is right
-/// to a few of thousands of differences.
+/// Counting exactly takes the product of both numbers squared; above this many in all, the normal
+/// approximation is right to a few of thousands of differences.
 const MOST_COUNTED: usize = 120;
 
 /// Estimates the ratio from the logarithms of both sides' values, at `confidence` (0.95 for 95 %).
 ///
-/// Where there are too few for the exact interval (below 4 and 4 at 95 %), Welch's t interval from 3 and 3 on, which is
-/// preliminary; below, none. `None` for no values, and where one is not finite.
+/// Where there are too few for the exact interval (below 4 and 4 at 95 %), Welch's t interval from
+/// 3 and 3 on, which is preliminary; below, none. `None` for no values, and where one is not
+/// finite.
 pub fn unpaired_ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Estimate> {
     let mut all = first.iter().chain(second);
     if first.is_empty() || second.is_empty() || all.any(|log| !log.is_finite()) {
@@ -41,15 +44,16 @@ pub fn unpaired_ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<
     })
 }
 
-/// One-sided p-value that `first` lies above `second` by no more than `shift`, all logarithms. Ties count for that, so
-/// that the value is never too small.
+/// One-sided p-value that `first` lies above `second` by no more than `shift`, all logarithms. Ties
+/// count for that, so that the value is never too small.
 pub fn rank_sum_above(first: &[f64], second: &[f64], shift: f64) -> f64 {
     let above = first.iter().map(|a| second.iter().filter(|b| a - **b > shift).count()).sum::<usize>();
     // P(U >= u) is P(U <= all - u).
     at_most(first.len(), second.len(), first.len() * second.len() - above)
 }
 
-/// Which of the p-values `p` to believe, so that any of them is false in a share `alpha` of all times at most: Holm 1979.
+/// Which of the p-values `p` to believe, so that any of them is false in a share `alpha` of all
+/// times at most: Holm 1979.
 pub fn holm(p: &[f64], alpha: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -63,8 +67,8 @@ pub fn holm(p: &[f64], alpha: f64) -> Vec<bool> {
     believed
 }
 
-/// Rank K of the bounds among all differences, and the exact level of the interval, at a two-sided error of at most
-/// `alpha`. `None` where there are too few values for any such K.
+/// Rank K of the bounds among all differences, and the exact level of the interval, at a two-sided
+/// error of at most `alpha`. `None` where there are too few values for any such K.
 pub(crate) fn rank_sum_k(n: usize, m: usize, alpha: f64) -> Option<(usize, f64)> {
     if n + m > MOST_COUNTED {
         let (ranks, k) = approximation(n, m).map(|ranks| (ranks, ranks.inverse_cdf(alpha / 2.0) + 0.5))?;
@@ -96,8 +100,8 @@ fn approximation(n: usize, m: usize) -> Option<Normal> {
     Normal::new(n * m / 2.0, (n * m * (n + m + 1.0) / 12.0).sqrt()).ok()
 }
 
-/// P(U = u) for every u, where all orders are alike. The largest of all is of the first side in n of n + m cases, and
-/// then above all m of the second.
+/// P(U = u) for every u, where all orders are alike. The largest of all is of the first side in n
+/// of n + m cases, and then above all m of the second.
 fn chances(n: usize, m: usize) -> Vec<f64> {
     // By how many of the first side there are, for none of the second.
     let mut by_first: Vec<Vec<f64>> = vec![vec![1.0]; n + 1];
@@ -179,7 +183,8 @@ mod tests {
         assert_eq!((same.ratio, same.interval), (1.0, Some((1.0, 1.0))));
     }
 
-    /// Intervals hold a shift of 5 % as often as they promise, under every noise of one shape on both sides.
+    /// Intervals hold a shift of 5 % as often as they promise, under every noise of one shape on
+    /// both sides.
     #[test]
     fn intervals_cover_what_they_promise() {
         let count = replications(1000, 10_000);

@@ -1,15 +1,18 @@
-//! How much slower than the best each target can be, after every look at a run, all targets and all looks together.
+//! How much slower than the best each target can be, after every look at a run, all targets and all
+//! looks together.
 //!
-//! The regret of target i is its logarithm of time less that of the best. As the best is one target, whichever it is,
-//! only the k-1 comparisons with that one must hold for all k bounds to hold (Hsu 1984): each upper bound of a
-//! difference i - j is made at alpha/(k-1), and the largest of them over j bounds the regret of i. The same event keeps
-//! the true best in the race: it is eliminated only where such a bound on another target falls below 0. A bound holds
-//! at all looks together, so the least so far counts, and a target that is out stays out.
+//! The regret of target i is its logarithm of time less that of the best. As the best is one
+//! target, whichever it is, only the k-1 comparisons with that one must hold for all k bounds to
+//! hold (Hsu 1984): each upper bound of a difference i - j is made at alpha/(k-1), and the largest
+//! of them over j bounds the regret of i. The same event keeps the true best in the race: it is
+//! eliminated only where such a bound on another target falls below 0. A bound holds at all looks
+//! together, so the least so far counts, and a target that is out stays out.
 
 use super::looks::Look;
 use super::pairs::{Comparisons, Critical, Pairs};
 
-/// The chance, for either side, that a target and its own copy are called different where they are the same.
+/// The chance, for either side, that a target and its own copy are called different where they are
+/// the same.
 const CONTRADICTION: f64 = 0.0025;
 
 /// How the candidates stand after all looks. Amounts are natural logarithms of ratios: 0.03 is 3 %.
@@ -21,13 +24,15 @@ pub struct Standing {
     pub eliminated: Vec<Option<usize>>,
     /// The upper bounds of the differences first minus second.
     pub above: Vec<Vec<f64>>,
-    /// By how much the twins differ where they surely do, at the last look: all bounds are wider by that.
+    /// By how much the twins differ where they surely do, at the last look: all bounds are wider by
+    /// that.
     pub contradiction: f64,
     /// The first-order autocorrelation that all bounds of the last look are widened for, 0 to 1.
     pub autocorrelation: f64,
     /// So much of it has been seen that the looks before that are forgotten.
     pub dependent: bool,
-    /// The last look concluded nothing, as rounds resemble those before them and are too few to say how much.
+    /// The last look concluded nothing, as rounds resemble those before them and are too few to say
+    /// how much.
     pub waits: bool,
 }
 
@@ -75,8 +80,8 @@ pub fn standing(of: &Comparisons, looks: &[Look]) -> Standing {
     found
 }
 
-/// The upper bounds of the differences first minus second of all pairs of candidates, after every look, with none
-/// eliminated: what has left is compared over the rounds that it has.
+/// The upper bounds of the differences first minus second of all pairs of candidates, after every
+/// look, with none eliminated: what has left is compared over the rounds that it has.
 pub fn upper_bounds(of: &Comparisons, looks: &[Look]) -> Vec<Vec<f64>> {
     let mut found = Standing::of(of.candidates);
     looks.iter().for_each(|look| update(of, look, &mut found));
@@ -159,7 +164,8 @@ mod tests {
         assert_eq!(standing(&compared(&logs), &[Look::only(2)]).regret, [f64::INFINITY; 2]);
     }
 
-    /// Eight rounds of two targets are known to within the ranks: K = 6 at 5 % one-sided (Hollander & Wolfe 1999).
+    /// Eight rounds of two targets are known to within the ranks: K = 6 at 5 % one-sided (Hollander
+    /// & Wolfe 1999).
     #[test]
     fn later_pairs_have_signed_rank_bounds() {
         let logs = vec![vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 9.0], vec![0.0; 8]];
@@ -234,7 +240,8 @@ mod tests {
         assert!(drifts.1 > first.1 && drifts.0[0][1] > first.0[0][1], "{drifts:?}");
     }
 
-    /// Own autocorrelation of 0.9, eight targets: seen before round 20, it leaves no bound, and after that wide ones.
+    /// Own autocorrelation of 0.9, eight targets: seen before round 20, it leaves no bound, and
+    /// after that wide ones.
     #[test]
     fn rounds_that_resemble_the_one_before_wait_and_then_widen_the_bounds() {
         let mut noise = Noise::new(5);
@@ -256,7 +263,8 @@ mod tests {
         assert!(bound(&tied, 40) > 2.0 * bound(&free, 40) && bound(&tied, 40).is_finite());
     }
 
-    /// The second of two equals lacks some of its twenty rounds: so it may be slower than it looks, and the first is not.
+    /// The second of two equals lacks some of its twenty rounds: so it may be slower than it looks,
+    /// and the first is not.
     #[test]
     fn missing_rounds_may_have_been_slow() {
         let mut noise = Noise::new(5);

@@ -1,9 +1,10 @@
 //! How many repeats inside one file system are worth their time.
 //!
-//! A repeat is cheap and a fresh file system is dear, but repeats average out only what varies from run to run, never
-//! how this file system happened to be laid out. Kalibera & Jones 2013 weigh the two variances against the two costs.
-//! Repeats never count as rounds: treating ten runs on one file system as ten observations gives intervals that hold
-//! the truth in 11 % of cases where 95 % was promised.
+//! A repeat is cheap and a fresh file system is dear, but repeats average out only what varies from
+//! run to run, never how this file system happened to be laid out. Kalibera & Jones 2013 weigh the
+//! two variances against the two costs. Repeats never count as rounds: treating ten runs on one
+//! file system as ten observations gives intervals that hold the truth in 11 % of cases where 95 %
+//! was promised.
 
 use super::moments::mean_of;
 
@@ -14,19 +15,22 @@ const MOST_REPEATS: f64 = 100.0;
 /// Where the noise comes from, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repeats {
-    /// Variance of the repeats within one round, T1^2, in squared logarithms: 0.0001 is a standard deviation of 1 %.
+    /// Variance of the repeats within one round, T1^2, in squared logarithms: 0.0001 is a standard
+    /// deviation of 1 %.
     pub within: f64,
-    /// Variance between rounds beyond what their repeats explain, T2^2; 0 where the estimate falls below.
+    /// Variance between rounds beyond what their repeats explain, T2^2; 0 where the estimate falls
+    /// below.
     pub between: f64,
     /// Repeats in each round that give the narrowest interval for the time spent: 1 to 100.
     pub repeats: u32,
 }
 
-/// From natural logarithms of what was measured, `logs[round][repeat]`, and what one more repeat and one more round
-/// without its repeats cost, in any one unit.
+/// From natural logarithms of what was measured, `logs[round][repeat]`, and what one more repeat
+/// and one more round without its repeats cost, in any one unit.
 ///
-/// `None` for fewer than two rounds, a round without values, no round with two, a value that is not finite, or a cost
-/// below 0 (for a repeat: 0). A pilot of five rounds with three repeats is enough to choose by.
+/// `None` for fewer than two rounds, a round without values, no round with two, a value that is not
+/// finite, or a cost below 0 (for a repeat: 0). A pilot of five rounds with three repeats is enough
+/// to choose by.
 pub fn best_repeats(logs: &[Vec<f64>], cost_of_repeat: f64, cost_of_round: f64) -> Option<Repeats> {
     if !(cost_of_repeat > 0.0 && cost_of_round >= 0.0) {
         return None;
@@ -39,8 +43,9 @@ pub fn best_repeats(logs: &[Vec<f64>], cost_of_repeat: f64, cost_of_round: f64) 
     Some(Repeats { within, between, repeats })
 }
 
-/// Variance within rounds, and between them by the corrected form of the paper's equation: that of the rounds' means
-/// less the share of the repeats in it. With unequal numbers of repeats that share is the mean of their reciprocals.
+/// Variance within rounds, and between them by the corrected form of the paper's equation: that of
+/// the rounds' means less the share of the repeats in it. With unequal numbers of repeats that
+/// share is the mean of their reciprocals.
 fn variances(logs: &[Vec<f64>]) -> Option<(f64, f64)> {
     let values: usize = logs.iter().map(Vec::len).sum();
     let usable = logs.len() >= 2 && logs.iter().all(|round| !round.is_empty()) && values > logs.len();
@@ -75,7 +80,8 @@ mod tests {
         (0..rounds).map(&mut round).collect()
     }
 
-    /// Means 2, 5 and 5 with variance 3; sums of squares within 2, 2 and 8, so 12 / 6 = 2; 3 - 2/3 remains.
+    /// Means 2, 5 and 5 with variance 3; sums of squares within 2, 2 and 8, so 12 / 6 = 2; 3 - 2/3
+    /// remains.
     #[test]
     fn variances_of_a_known_table() {
         let table = [vec![1.0, 2.0, 3.0], vec![4.0, 5.0, 6.0], vec![3.0, 5.0, 7.0]];
@@ -102,8 +108,9 @@ mod tests {
         assert_eq!(some, [false, false, false, false, false, true]);
     }
 
-    /// Layout 5 %, run 1 %: a round is best spent on one repeat unless it costs more than 25. Run 5 %, layout 1 %: five
-    /// times the root of the ratio of costs. (Rounded up: within one, as the variances are estimates.)
+    /// Layout 5 %, run 1 %: a round is best spent on one repeat unless it costs more than 25. Run 5
+    /// %, layout 1 %: five times the root of the ratio of costs. (Rounded up: within one, as the
+    /// variances are estimates.)
     #[test]
     fn repeats_follow_from_variances_and_costs() {
         let (layout, run) = ((0.05, 0.01), (0.01, 0.05));
@@ -128,7 +135,8 @@ mod tests {
         assert_eq!(free_rounds.map(|found| found.repeats), Some(1));
     }
 
-    /// The mean of the estimates over many pilots of five rounds, some with fewer repeats, is the truth: 4 % of it.
+    /// The mean of the estimates over many pilots of five rounds, some with fewer repeats, is the
+    /// truth: 4 % of it.
     #[test]
     fn unequal_rounds_do_not_bias_the_variances() {
         let (mut noise, count) = (Noise::new(21), replications(4000, 40_000));
@@ -156,8 +164,8 @@ mod tests {
         (0..count).filter(|_| holds()).count() as f64 / count as f64
     }
 
-    /// Ten runs as ten observations, whatever file system they were on, and the means of the rounds: 11 %, 45 % and
-    /// 80 % against 95 %. One percentage point and four standard errors.
+    /// Ten runs as ten observations, whatever file system they were on, and the means of the
+    /// rounds: 11 %, 45 % and 80 % against 95 %. One percentage point and four standard errors.
     #[test]
     fn repeats_are_no_rounds() {
         let count = replications(1000, 20_000);

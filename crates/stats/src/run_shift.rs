@@ -1,10 +1,12 @@
-//! How far the times of a new run lie above those of earlier runs, with what runs differ by and what drifts within them.
+//! How far the times of a new run lie above those of earlier runs, with what runs differ by and
+//! what drifts within them.
 //!
-//! Of one earlier run only the rounds are known: the interval is that of the rank sum, of these two runs alone, and decides
-//! nothing. The scatter between several runs of the same says what a run has for itself (its day, its boot, where files came to
-//! lie): the interval is Student's for one more observation of such a series (Hahn 1970). Rounds
-//! that resemble those before them count for less. Rounds of two simulations that had the same seeds are paired, and nothing
-//! comes between them but what was changed.
+//! Of one earlier run only the rounds are known: the interval is that of the rank sum, of these two
+//! runs alone, and decides nothing. The scatter between several runs of the same says what a run
+//! has for itself (its day, its boot, where files came to lie): the interval is Student's for one
+//! more observation of such a series (Hahn 1970). Rounds that resemble those before them count for
+//! less. Rounds of two simulations that had the same seeds are paired, and nothing comes between
+//! them but what was changed.
 
 use super::autocorrelation::widening;
 use super::moments::mean_of;
@@ -41,13 +43,14 @@ pub struct RunScatter {
     pub freedom: f64,
 }
 
-/// The factor by which drift within runs widens intervals, at least 1: from all series of each run, as a run drifts as a
-/// whole.
+/// The factor by which drift within runs widens intervals, at least 1: from all series of each run,
+/// as a run drifts as a whole.
 pub fn drift_factor(runs: &[Vec<Vec<f64>>]) -> f64 {
     runs.iter().map(|series| widening(series)).fold(1.0, f64::max)
 }
 
-/// From the rounds of earlier runs, by time and run; variances are pooled over times. `None` for fewer than two runs.
+/// From the rounds of earlier runs, by time and run; variances are pooled over times. `None` for
+/// fewer than two runs.
 pub fn run_scatter(times: &[Vec<Vec<f64>>]) -> Option<RunScatter> {
     let variances: Vec<f64> = times.iter().filter_map(|runs| variance(&centres(runs)?)).collect();
     // A day moves all times alike, so more times show no more days.
@@ -57,7 +60,8 @@ pub fn run_scatter(times: &[Vec<Vec<f64>>]) -> Option<RunScatter> {
 }
 
 impl Runs {
-    /// New over old at `confidence`, two-sided. `None` where a run has no value, or one that is not finite.
+    /// New over old at `confidence`, two-sided. `None` where a run has no value, or one that is not
+    /// finite.
     pub fn ratio(&self, beside: &RunContext, confidence: f64) -> Option<Estimate> {
         match self.old.as_slice() {
             [_] if !self.pairs.is_empty() => paired_ratio(&self.pairs, confidence),
@@ -87,7 +91,8 @@ impl Runs {
         })
     }
 
-    /// One-sided p-value that the new run is above the earlier ones by no more than `by`, a natural logarithm.
+    /// One-sided p-value that the new run is above the earlier ones by no more than `by`, a natural
+    /// logarithm.
     pub fn p_above(&self, by: f64, beside: &RunContext) -> f64 {
         let found = match self.old.as_slice() {
             [_] if !self.pairs.is_empty() => signed_rank_above(&self.pairs, by),
@@ -191,8 +196,8 @@ mod tests {
         assert_eq!((found.share_above, found.n), (1.0, 6));
     }
 
-    /// One earlier run has the interval of the rank sum, wider by drift, and no p-value; where it is known what runs differ by,
-    /// both are of that.
+    /// One earlier run has the interval of the rank sum, wider by drift, and no p-value; where it
+    /// is known what runs differ by, both are of that.
     #[test]
     fn drift_widens_what_one_run_says() {
         let mut noise = Noise::new(61);
@@ -219,8 +224,9 @@ mod tests {
         assert!((mean_of(&shifts) - 0.03).abs() < 0.003, "{}", mean_of(&shifts));
     }
 
-    /// Eight rounds that differ by 10 % from each other, each half a percent slower than before: pairs show it, and nothing
-    /// else does. All of 2^8 signs are as likely, so the smallest p-value is 1/256.
+    /// Eight rounds that differ by 10 % from each other, each half a percent slower than before:
+    /// pairs show it, and nothing else does. All of 2^8 signs are as likely, so the smallest
+    /// p-value is 1/256.
     #[test]
     fn rounds_of_the_same_seeds_are_paired() {
         let mut noise = Noise::new(63);

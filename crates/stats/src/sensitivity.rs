@@ -11,8 +11,8 @@ use rand_distr::{Distribution, Exp1, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// How close the drawn weights stay: a weight of one half is drawn with a standard deviation of 0.11, of one tenth with
-/// 0.065.
+/// How close the drawn weights stay: a weight of one half is drawn with a standard deviation of
+/// 0.11, of one tenth with 0.065.
 const CONCENTRATION: f64 = 20.0;
 
 /// What is known of the times of each target in each part.
@@ -20,13 +20,15 @@ const CONCENTRATION: f64 = 20.0;
 pub struct PartTimes<'a> {
     /// By target and part: the centre of the natural logarithm of the time.
     pub log_times: &'a [Vec<f64>],
-    /// By target, part and round, see [`influences`]; all have the same number of rounds, or there is none.
+    /// By target, part and round, see [`influences`]; all have the same number of rounds, or there
+    /// is none.
     pub noise: &'a [Vec<Vec<f64>>],
 }
 
-/// By how much each round draws the centre of these logarithms of ratios to its side, so that rounds drawn anew with
-/// random weights (Rubin 1981) move it by its standard error. That of ranks is bounded (Huber & Ronchetti 2009), as the
-/// Hodges-Lehmann estimate is: one outlier moves little. Nought for a round without a value.
+/// By how much each round draws the centre of these logarithms of ratios to its side, so that
+/// rounds drawn anew with random weights (Rubin 1981) move it by its standard error. That of ranks
+/// is bounded (Huber & Ronchetti 2009), as the Hodges-Lehmann estimate is: one outlier moves
+/// little. Nought for a round without a value.
 pub fn influences(log_ratios: &[f64], found: &Estimate) -> Vec<f64> {
     let sorted = {
         let mut known: Vec<f64> = log_ratios.iter().copied().filter(|log| log.is_finite()).collect();
@@ -39,7 +41,8 @@ pub fn influences(log_ratios: &[f64], found: &Estimate) -> Vec<f64> {
     if sorted.len() < 2 {
         return vec![0.0; log_ratios.len()];
     }
-    // Ranks over n + 1 have the variance (n-1) / 12(n+1), a mean with random weights that over n + 1.
+    // Ranks over n + 1 have the variance (n-1) / 12(n+1), a mean with random weights that over n
+    // + 1.
     let scale = error * (n + 1.0) * (12.0 / (n - 1.0)).sqrt();
     let rank = |log: f64| {
         let (below, up_to) = (sorted.partition_point(|other| *other < log), sorted.partition_point(|o| *o <= log));
@@ -49,19 +52,21 @@ pub fn influences(log_ratios: &[f64], found: &Estimate) -> Vec<f64> {
     log_ratios.iter().map(influence).collect()
 }
 
-/// The share of draws, 0 to 1, in which each target is best; they sum to 1. Targets that are best together share a
-/// draw.
+/// The share of draws, 0 to 1, in which each target is best; they sum to 1. Targets that are best
+/// together share a draw.
 ///
-/// `weights[part]` are 0 or more, and only their ratios count. Each draw is from the Dirichlet distribution with 20 times the weights (in sum 20), made
-/// from gamma variates; a part of weight 0 keeps it. The score, lower being better, is the sum over the parts of weight
-/// times
+/// `weights[part]` are 0 or more, and only their ratios count. Each draw is from the Dirichlet
+/// distribution with 20 times the weights (in sum 20), made from gamma variates; a part of weight 0
+/// keeps it. The score, lower being better, is the sum over the parts of weight times
 ///
-/// * without `costs`: the logarithm of the time: weights are importance, and no unit or reference matters;
-/// * with `costs`: the time over the mean of all targets' times in that part: weights are the parts' shares of the
-///   whole time of an average target.
+/// * without `costs`: the logarithm of the time: weights are importance, and no unit or reference
+///   matters;
+/// * with `costs`: the time over the mean of all targets' times in that part: weights are the
+///   parts' shares of the whole time of an average target.
 ///
-/// All 0 where there are no draws, no weight above 0, or weights that are no numbers. A target whose score is no number
-/// (a part that is not known, among those with a weight) is never best. The same seed draws the same weights.
+/// All 0 where there are no draws, no weight above 0, or weights that are no numbers. A target
+/// whose score is no number (a part that is not known, among those with a weight) is never best.
+/// The same seed draws the same weights.
 pub fn sensitivity(known: &PartTimes, weights: &[f64], draws: usize, seed: u64, costs: bool) -> Vec<f64> {
     let mut shares = vec![0.0; known.log_times.len()];
     let values = if costs { relative_times(known.log_times) } else { known.log_times.to_vec() };
@@ -136,8 +141,8 @@ mod tests {
         PartTimes { log_times, noise: &[] }
     }
 
-    /// Two equals, of which one has the least time by a fifth of its standard error: without noise it is always best,
-    /// with noise in Phi(0.2) of the draws.
+    /// Two equals, of which one has the least time by a fifth of its standard error: without noise
+    /// it is always best, with noise in Phi(0.2) of the draws.
     #[test]
     fn rounds_are_drawn_with_the_weights() {
         let logs: Vec<f64> = (0..20).map(|round| f64::from(round % 7) - 3.0).collect();

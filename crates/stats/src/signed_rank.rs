@@ -1,25 +1,27 @@
 //! The exact signed-rank interval and its centre, from the averages of all pairs of observations.
 //!
-//! For n differences that scatter symmetrically about a shift, the M = n(n+1)/2 averages of pairs (each observation
-//! with itself included; Walsh 1949) have the shift in their middle: their median estimates it (Hodges & Lehmann
-//! 1963), and the K-th from either end bound it (Tukey's inversion of Wilcoxon's test, in Hollander & Wolfe 1999,
-//! section 3.3). Up to 29 % of outliers do not carry the estimate away.
+//! For n differences that scatter symmetrically about a shift, the M = n(n+1)/2 averages of pairs
+//! (each observation with itself included; Walsh 1949) have the shift in their middle: their median
+//! estimates it (Hodges & Lehmann 1963), and the K-th from either end bound it (Tukey's inversion
+//! of Wilcoxon's test, in Hollander & Wolfe 1999, section 3.3). Up to 29 % of outliers do not carry
+//! the estimate away.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::sync::OnceLock;
 
-/// Counting exactly costs the cube of the number of observations; above this, the normal approximation of the sum of
-/// ranks is right to a few ranks among thousands.
+/// Counting exactly costs the cube of the number of observations; above this, the normal
+/// approximation of the sum of ranks is right to a few ranks among thousands.
 const MOST_COUNTED: usize = 100;
 
-/// Rank K of the bounds and the exact level (0 to 1) of the interval from the K-th smallest to the K-th largest of the
-/// averages of pairs, for `n` observations at a two-sided error of at most `alpha`. `None` where `n` is too small for
-/// any such K.
+/// Rank K of the bounds and the exact level (0 to 1) of the interval from the K-th smallest to the
+/// K-th largest of the averages of pairs, for `n` observations at a two-sided error of at most
+/// `alpha`. `None` where `n` is too small for any such K.
 pub fn signed_rank_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
     if n > MOST_COUNTED { approximate_k(n, alpha) } else { exact_k(n, alpha) }
 }
 
-/// The sum of ranks has mean n(n+1)/4 and variance n(n+1)(2n+1)/24; half a rank is the continuity correction.
+/// The sum of ranks has mean n(n+1)/4 and variance n(n+1)(2n+1)/24; half a rank is the continuity
+/// correction.
 fn approximate_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
     let n = n as f64;
     let mean = n * (n + 1.0) / 4.0;
@@ -43,7 +45,8 @@ fn tails(n: usize) -> Vec<f64> {
     chances.scan(0.0, |tail, chance| Some(std::mem::replace(tail, *tail + chance) + chance)).collect()
 }
 
-/// P(W+ = w) for w from 0 to the middle, where W+ is the sum of those of the ranks 1..=n that a fair coin chose.
+/// P(W+ = w) for w from 0 to the middle, where W+ is the sum of those of the ranks 1..=n that a
+/// fair coin chose.
 fn lower_half(n: usize) -> Vec<f64> {
     let mut chances = vec![0.0; n * (n + 1) / 4 + 1];
     chances[0] = 1.0;
@@ -66,15 +69,17 @@ pub(super) fn at_rank(averages: &mut [f64], place: usize) -> f64 {
     *averages.select_nth_unstable_by(place, f64::total_cmp).1
 }
 
-/// The Hodges-Lehmann estimate of the centre, and the K-th smallest and K-th largest of the averages of pairs, in the unit
-/// of `values`; `None` unless K is 1 or more and the two do not cross. K comes from [`signed_rank_k`].
+/// The Hodges-Lehmann estimate of the centre, and the K-th smallest and K-th largest of the
+/// averages of pairs, in the unit of `values`; `None` unless K is 1 or more and the two do not
+/// cross. K comes from [`signed_rank_k`].
 pub(super) fn centre_and_interval(values: &[f64], k: usize) -> Option<(f64, (f64, f64))> {
     let mut averages = pair_averages(values);
     let count = averages.len();
     if k < 1 || 2 * k > count + 1 {
         return None;
     }
-    // The ends are looked for in the halves on either side of the middle: there are half a million for a thousand rounds.
+    // The ends are looked for in the halves on either side of the middle: there are half a million
+    // for a thousand rounds.
     let place = (count - 1) / 2;
     let (below, middle, above) = averages.select_nth_unstable_by(place, f64::total_cmp);
     let next = above.iter().copied().min_by(f64::total_cmp).filter(|_| count % 2 == 0);

@@ -1,4 +1,5 @@
-//! The ratio of two sums, for costs that add: a rare slow round counts in a sum and hardly in a typical round.
+//! The ratio of two sums, for costs that add: a rare slow round counts in a sum and hardly in a
+//! typical round.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -13,8 +14,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// The largest ratio that these rounds leave open; infinite where they are too few. What happened in none of them is not in
-    /// it.
+    /// The largest ratio that these rounds leave open; infinite where they are too few. What
+    /// happened in none of them is not in it.
     pub fn most(&self) -> f64 {
         self.interval.map_or(f64::INFINITY, |(_, high)| high)
     }
@@ -25,8 +26,9 @@ impl Sums {
     }
 }
 
-/// From the values of the same rounds. The interval is Student's for the ratio of two means, by linearisation (Cochran
-/// 1977, section 6.3): for sums of heavy tails it is too narrow, as no slow round may have come yet.
+/// From the values of the same rounds. The interval is Student's for the ratio of two means, by
+/// linearisation (Cochran 1977, section 6.3): for sums of heavy tails it is too narrow, as no slow
+/// round may have come yet.
 ///
 /// `None` without rounds, and where a value is not above 0 or not finite.
 pub fn ratio_of_sums(first: &[f64], second: &[f64]) -> Option<Sums> {
@@ -55,7 +57,8 @@ mod tests {
     fn sums_are_those_of_the_rounds() {
         let found = ratio_of_sums(&[1.0, 2.0, 9.0], &[2.0, 2.0, 2.0]).expect("three rounds");
         assert_eq!((found.ratio, found.rounds), (2.0, 3));
-        // t(0.975, 2) = 4.302653; residuals -3, -2, 5 of 2: sd sqrt(38 / 2), over sqrt(3) and a mean of 2.
+        // t(0.975, 2) = 4.302653; residuals -3, -2, 5 of 2: sd sqrt(38 / 2), over sqrt(3) and a
+        // mean of 2.
         let half = 4.302_653 * 19f64.sqrt() / 3f64.sqrt() / 2.0;
         let (low, high) = found.interval.expect("three rounds");
         assert!(low == 0.0 && (high - 2.0 - half).abs() < 1e-5, "{found:?}");

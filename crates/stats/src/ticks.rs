@@ -1,8 +1,9 @@
 //! Times of a coarse clock: what they were rounded by is in every bound.
 
-/// How much a ratio of two values may be off, as a logarithm, because all are whole multiples of a coarse unit: the unit
-/// over the least value, as each of the two is off by half a unit at most. The unit is the largest that divides all of them:
-/// where all readings are alike, nothing shows a finer one. 0 of values that are no whole numbers.
+/// How much a ratio of two values may be off, as a logarithm, because all are whole multiples of a
+/// coarse unit: the unit over the least value, as each of the two is off by half a unit at most.
+/// The unit is the largest that divides all of them: where all readings are alike, nothing shows a
+/// finer one. 0 of values that are no whole numbers.
 pub fn tick(series: &[Vec<f64>]) -> f64 {
     let whole = |value: &f64| (value.round() - value).abs() < 1e-6 && *value >= 1.0 && *value < 2f64.powi(53);
     if !series.iter().flatten().all(whole) {

@@ -7,8 +7,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which a share `p` (0 to 1) of the values lies, linear between neighbours: type 7 of Hyndman & Fan
-/// 1996, the default of R and NumPy. `None` for no values, or where `p` is no share.
+/// The value below which a share `p` (0 to 1) of the values lies, linear between neighbours: type 7
+/// of Hyndman & Fan 1996, the default of R and NumPy. `None` for no values, or where `p` is no
+/// share.
 fn quantile(values: &[f64], p: f64) -> Option<f64> {
     if values.is_empty() || !(0.0..=1.0).contains(&p) {
         return None;
@@ -20,17 +21,19 @@ fn quantile(values: &[f64], p: f64) -> Option<f64> {
     Some(below + (above - below) * position.fract())
 }
 
-/// Largest minus smallest over the median: 0.1 is 10 %. `None` for no values, or where the median is zero.
+/// Largest minus smallest over the median: 0.1 is 10 %. `None` for no values, or where the median
+/// is zero.
 pub fn relative_range(values: &[f64]) -> Option<f64> {
     let middle = median(values).filter(|m| *m != 0.0)?;
     Some((quantile(values, 1.0)? - quantile(values, 0.0)?) / middle.abs())
 }
 
-/// True where a series in the order of time has a trend: the two-sided test of Mann 1945 and Kendall 1975 at p < 0.01.
-/// Six values is the fewest that can show one.
+/// True where a series in the order of time has a trend: the two-sided test of Mann 1945 and
+/// Kendall 1975 at p < 0.01. Six values is the fewest that can show one.
 ///
-/// Verdicts stay valid, as pairs within a round cancel drift; absolute numbers do not. Exact without equal values and
-/// up to 60 of them; else by the normal approximation, corrected for ties and continuity.
+/// Verdicts stay valid, as pairs within a round cancel drift; absolute numbers do not. Exact
+/// without equal values and up to 60 of them; else by the normal approximation, corrected for ties
+/// and continuity.
 pub fn drifts(series: &[f64]) -> bool {
     let score = rises_minus_falls(series);
     let ties = tie_sizes(series);
@@ -60,8 +63,8 @@ fn exact_p(n: usize, score: i64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// P(number of falling pairs = i) over all orders of `n` distinct values: the k-th value falls below 0..k-1 of those
-/// before it with equal chances.
+/// P(number of falling pairs = i) over all orders of `n` distinct values: the k-th value falls
+/// below 0..k-1 of those before it with equal chances.
 fn inversions(n: usize) -> Vec<f64> {
     let mut chances = vec![1.0];
     for k in 2..=n {
@@ -132,7 +135,8 @@ mod tests {
         assert!((exact / normal - 1.0).abs() < 0.15, "{exact} and {normal}");
     }
 
-    /// Four values, three times each, all in order: S = 54, variance (12·11·29 - 4·3·2·11) / 18 = 198.
+    /// Four values, three times each, all in order: S = 54, variance (12·11·29 - 4·3·2·11) / 18
+    /// = 198.
     #[test]
     fn ties_narrow_the_scatter_of_the_score() {
         let got = normal_p(12, 54, &[3, 3, 3, 3]);

@@ -1,5 +1,5 @@
-//! What must be there before a thing can run, and what to do when it is not. Plug-ins list their needs as data; the
-//! agent, `pickfs list` and `pickfs doctor` ask the machine.
+//! What must be there before a thing can run, and what to do when it is not. Plug-ins list their
+//! needs as data; the agent, `pickfs list` and `pickfs doctor` ask the machine.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,21 @@ pub enum Need {
         name: &'static str,
         package: &'static str,
     },
-    /// A program that Debian keeps off the path, one folder a version: `UNDER/15/bin/NAME`; one on the path will do.
+    /// A program that Debian keeps off the path, one folder a version: `UNDER/15/bin/NAME`; one on
+    /// the path will do.
     VersionedProgram {
         name: &'static str,
         under: &'static str,
         package: &'static str,
     },
-    /// A program that the plan names: on the path, or a path itself; and the package that brings it, if that is said.
+    /// A program that the plan names: on the path, or a path itself; and the package that brings
+    /// it, if that is said.
     Named {
         name: String,
         package: Option<String>,
     },
-    /// A file system type of the kernel, built in or as a module; `hint` says where one may come from.
+    /// A file system type of the kernel, built in or as a module; `hint` says where one may come
+    /// from.
     Kernel {
         filesystem: &'static str,
         hint: &'static str,
@@ -42,7 +45,8 @@ pub enum Need {
         sign: &'static str,
         hint: &'static str,
     },
-    /// A part of the kernel that shows itself by one of its functions, or is a module yet to be loaded.
+    /// A part of the kernel that shows itself by one of its functions, or is a module yet to be
+    /// loaded.
     KernelFunction {
         what: &'static str,
         function: &'static str,
@@ -54,7 +58,8 @@ pub enum Need {
         path: &'static str,
         hint: &'static str,
     },
-    /// No program of that name may run, but those that pickfs itself started (`PICKFS_RUN` in their environment).
+    /// No program of that name may run, but those that pickfs itself started (`PICKFS_RUN` in their
+    /// environment).
     NoProcess {
         name: &'static str,
         hint: &'static str,
@@ -173,7 +178,8 @@ fn kernel_has(filesystem: &str) -> bool {
     known || module_exists(filesystem)
 }
 
-/// A kernel may be built without a list of its functions (CONFIG_KALLSYMS); then it may well have it.
+/// A kernel may be built without a list of its functions (CONFIG_KALLSYMS); then it may well have
+/// it.
 fn function_exists(name: &str) -> bool {
     std::fs::read_to_string("/proc/kallsyms").map_or(true, |listed| lists_function(name, &listed))
 }
@@ -204,7 +210,8 @@ fn runs(name: &str) -> bool {
     named.filter(|process| is_alive(process)).any(|process| !is_ours(&process))
 }
 
-/// A process that is ending has given its memory back, and with it its arguments and the mark that made it ours.
+/// A process that is ending has given its memory back, and with it its arguments and the mark that
+/// made it ours.
 fn is_alive(process: &Path) -> bool {
     std::fs::read(process.join("cmdline")).is_ok_and(|arguments| !arguments.is_empty())
 }

@@ -1,8 +1,9 @@
 //! Random numbers that are the same on every machine and in every release.
 //!
-//! The raw stream of xoshiro256++ is fixed by its definition; what `rand` makes of such a stream is not, so the
-//! mapping to ranges and distributions is done here, with nothing but integer and exactly rounded (IEEE 754)
-//! operations: the last bit of a library's `exp` or `ln` may differ between machines.
+//! The raw stream of xoshiro256++ is fixed by its definition; what `rand` makes of such a stream is
+//! not, so the mapping to ranges and distributions is done here, with nothing but integer and
+//! exactly rounded (IEEE 754) operations: the last bit of a library's `exp` or `ln` may differ
+//! between machines.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -43,7 +44,8 @@ impl Random {
         }
     }
 
-    /// Standard normal to within a few parts in a hundred out to three deviations: the sum of twelve uniforms.
+    /// Standard normal to within a few parts in a hundred out to three deviations: the sum of
+    /// twelve uniforms.
     fn normal(&mut self) -> f64 {
         let uniform = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
         (0..12).map(|_| uniform(self.bits())).sum::<f64>() - 6.0

@@ -1,6 +1,6 @@
-//! Numbers with units: read and printed in one place, so that "20 GiB" means the same in a plan, on the command line
-//! and in a report. Sizes are bytes, times are nanoseconds, both integers; k, M, G ... are powers of 1024, as fio
-//! users expect.
+//! Numbers with units: read and printed in one place, so that "20 GiB" means the same in a plan, on
+//! the command line and in a report. Sizes are bytes, times are nanoseconds, both integers; k, M, G
+//! ... are powers of 1024, as fio users expect.
 
 /// Bytes from "20GiB", "64M", "4k", "512", "2.5 GB" (all powers of 1024).
 pub fn parse_size(text: &str) -> Result<u64, String> {

@@ -1,5 +1,5 @@
-//! Text that others wrote, fit for a screen: plans and journals may have been written to steer a terminal or a log.
-//! It must not know whose text it is.
+//! Text that others wrote, fit for a screen: plans and journals may have been written to steer a
+//! terminal or a log. It must not know whose text it is.
 //!
 //! Must not know: `process`.
 
@@ -31,8 +31,8 @@ pub fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// JSON that says the same, where what steers a terminal stands as an escape. All of it but the breaks of lines lies inside of
-/// strings.
+/// JSON that says the same, where what steers a terminal stands as an escape. All of it but the
+/// breaks of lines lies inside of strings.
 pub fn visible_json(json: &str) -> String {
     let mut units = [0; 2];
     let mut escape = |c: char| {
@@ -46,8 +46,8 @@ pub fn visible_json(json: &str) -> String {
     shown.replace("##[", "#\\u0023[")
 }
 
-/// Runners of GitHub obey words such as `::stop-commands::` at the start of a line, and `##[group]` anywhere, those of Azure
-/// `##vso[task.setvariable]`. A blank between makes them text.
+/// Runners of GitHub obey words such as `::stop-commands::` at the start of a line, and `##[group]`
+/// anywhere, those of Azure `##vso[task.setvariable]`. A blank between makes them text.
 pub fn without_log_commands(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {

@@ -1,5 +1,5 @@
-//! The side that does the work, behind `pickfs agent`: builds a stack, plays a workload on it, samples what the machine did,
-//! and takes everything down.
+//! The side that does the work, behind `pickfs agent`: builds a stack, plays a workload on it,
+//! samples what the machine did, and takes everything down.
 //!
 //! It must not know how it was reached, what other cells there are, nor what a number means.
 

@@ -99,9 +99,9 @@ impl Pair {
         self.first.draw(noise) - self.second.draw(noise)
     }
 
-    /// The pseudomedian of [`Pair::draw`], which is what the Hodges-Lehmann estimate estimates: the median of the
-    /// average of two differences. 0 for noise of one shape; else from a million averages, right to 0.2 % of their
-    /// standard deviation.
+    /// The pseudomedian of [`Pair::draw`], which is what the Hodges-Lehmann estimate estimates: the
+    /// median of the average of two differences. 0 for noise of one shape; else from a million
+    /// averages, right to 0.2 % of their standard deviation.
     pub fn centre(self) -> f64 {
         if self.is_symmetric() {
             return 0.0;
@@ -155,7 +155,8 @@ pub const FIELDS: [Field; 6] = [
     Field::alike("outlier 3%x2", Side::Modes { sd: 0.02, share: 0.03, by: std::f64::consts::LN_2 }),
 ];
 
-/// How often a simulation is repeated: `small` by default, `full` where the environment has `PICKFS_FULL=1`.
+/// How often a simulation is repeated: `small` by default, `full` where the environment has
+/// `PICKFS_FULL=1`.
 pub fn replications(small: usize, full: usize) -> usize {
     if std::env::var_os("PICKFS_FULL").is_some_and(|value| value == "1") { full } else { small }
 }
@@ -185,8 +186,8 @@ mod tests {
         }
     }
 
-    /// For a = 0.05 Exp(1) alone the median of (a + a')/2 is 0.025 times 1.678347, the median of the gamma distribution
-    /// of shape 2; a little normal noise hardly moves it.
+    /// For a = 0.05 Exp(1) alone the median of (a + a')/2 is 0.025 times 1.678347, the median of
+    /// the gamma distribution of shape 2; a little normal noise hardly moves it.
     #[test]
     fn the_centre_of_unlike_noise_is_its_pseudomedian() {
         let centres = PAIRS.map(Pair::centre);

@@ -128,7 +128,8 @@ impl<'a> Cursor<'a> {
         ensure!(count <= most, "section {id} at byte {begun} has {count} numbers; {most} is the most");
         ensure!(length >= count && length <= count * LONGEST, "section {id} at byte {begun} has an impossible length");
         let packed = self.take(packed)?;
-        // Nothing is set aside for what a few bytes promise: zstd packs at most about 30,000 to one.
+        // Nothing is set aside for what a few bytes promise: zstd packs at most about 30,000 to
+        // one.
         ensure!(length <= 64 << 10 || length / 32_768 <= packed.len() as u64, "section {id} at byte {begun} is a bomb");
         let mut bytes = vec![0; length as usize];
         let unpacked = zstd_safe::decompress(&mut bytes[..], packed)

@@ -1,5 +1,5 @@
-//! Reads a trace. It comes from anybody: every number is held against its bounds before it is used, and a complaint names the
-//! byte where it stands.
+//! Reads a trace. It comes from anybody: every number is held against its bounds before it is used,
+//! and a complaint names the byte where it stands.
 
 use super::columns::{COLUMNS, Cursor, MAGIC, Sections, Unpacked};
 use super::op::{Kind, LARGEST, MOST_ERRNO, Op, Target};

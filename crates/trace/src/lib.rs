@@ -1,8 +1,10 @@
-//! Recordings of what a program does to its files: the format `.pktrace`, and what can be asked of one without a file system.
+//! Recordings of what a program does to its files: the format `.pktrace`, and what can be asked of
+//! one without a file system.
 //!
-//! A trace has no names and no contents: names are numbers, text is nowhere but in the header, which the format's own types
-//! fill. A trace comes from anybody, so [`read`] holds it for hostile: what it lets through cannot name a place outside of the
-//! folder it is replayed in, and every number in it is within its bounds.
+//! A trace has no names and no contents: names are numbers, text is nowhere but in the header,
+//! which the format's own types fill. A trace comes from anybody, so [`read`] holds it for hostile:
+//! what it lets through cannot name a place outside of the folder it is replayed in, and every
+//! number in it is within its bounds.
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -44,16 +46,19 @@ pub struct Header {
     pub cpu_ns: u64,
     /// How often it was stopped.
     pub stops: u64,
-    /// Calls on files at which it was stopped, wherever the files lie, and those that were seen without a stop.
+    /// Calls on files at which it was stopped, wherever the files lie, and those that were seen
+    /// without a stop.
     #[serde(default)]
     pub stopped_calls: u64,
     #[serde(default)]
     pub unstopped_calls: u64,
-    /// CPU time between two calls that is the stops' and not the program's: taken off each time to think.
+    /// CPU time between two calls that is the stops' and not the program's: taken off each time to
+    /// think.
     pub stop_cost_ns: u64,
     /// What the program had read from block devices.
     pub device_read_bytes: u64,
-    /// Bytes of opened files of the first tree that were not in memory when it began; none in recordings of old versions.
+    /// Bytes of opened files of the first tree that were not in memory when it began; none in
+    /// recordings of old versions.
     #[serde(default)]
     pub uncached_bytes: Option<u64>,
     /// Calls on files that lie elsewhere, which are not recorded.
@@ -67,7 +72,8 @@ pub struct Header {
 /// The only one there is.
 pub const SCHEMA: u32 = 1;
 
-/// Which bytes a file has, as [`Op`]s that write it and the first tree say: how well they can be compressed.
+/// Which bytes a file has, as [`Op`]s that write it and the first tree say: how well they can be
+/// compressed.
 pub const CLASSES: u8 = 4;
 
 /// What was there when the recording began.
@@ -119,8 +125,9 @@ impl Trace {
         self.tree.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// At least half of what was there and was opened was not in memory. Old recordings know only what the program had read
-    /// from devices, wherever it lay; programs that are loaded count there too, so little says nothing.
+    /// At least half of what was there and was opened was not in memory. Old recordings know only
+    /// what the program had read from devices, wherever it lay; programs that are loaded count
+    /// there too, so little says nothing.
     pub fn began_cold(&self) -> bool {
         const LEAST: u64 = 1 << 20;
         let cold = self.header.uncached_bytes.unwrap_or(self.header.device_read_bytes);
@@ -128,7 +135,8 @@ impl Trace {
     }
 }
 
-/// A duration rounded to five binary digits that count: no more is meant, and it makes a trace a third smaller.
+/// A duration rounded to five binary digits that count: no more is meant, and it makes a trace a
+/// third smaller.
 pub(crate) fn coarse(ns: u64) -> u64 {
     let spare = (64 - ns.leading_zeros()).saturating_sub(5);
     if spare == 0 { ns } else { ns.saturating_add(1 << (spare - 1)) >> spare << spare }

@@ -1,4 +1,5 @@
-//! One operation of a trace, and a row for each kind: its name, its class, and which of its numbers mean something.
+//! One operation of a trace, and a row for each kind: its name, its class, and which of its numbers
+//! mean something.
 
 /// What an operation works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,8 @@ impl Class {
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $class:ident $target:ident $other:ident;)*) => {
-        /// What an operation does. In a file it stands as its number, so that rows are only added at the end.
+        /// What an operation does. In a file it stands as its number, so that rows are only added
+        /// at the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind { $($kind,)* }
 
@@ -140,7 +142,8 @@ pub struct Op {
     pub thread: u32,
     /// Number of operations that had ended when it began: it saw their effects.
     pub began: u32,
-    /// An open file, from 1 on in the order of opening; 0 is none. For `Open`, the one that it makes.
+    /// An open file, from 1 on in the order of opening; 0 is none. For `Open`, the one that it
+    /// makes.
     pub object: u32,
     /// From 1 on; 0 is none.
     pub path: u32,
@@ -148,7 +151,8 @@ pub struct Op {
     pub other: u32,
     pub offset: u64,
     pub length: u64,
-    /// What the kind makes of it: open(2)'s flags, a mode, a class of content, [`attribute`]'s number.
+    /// What the kind makes of it: open(2)'s flags, a mode, a class of content, [`attribute`]'s
+    /// number.
     pub flags: u64,
     /// Minus an error's number, or what the call returned where that means something.
     pub result: i64,
@@ -202,7 +206,8 @@ impl Op {
     }
 }
 
-/// Names of extended attributes are numbers too: those of the system that programs ask for, then the user's.
+/// Names of extended attributes are numbers too: those of the system that programs ask for, then
+/// the user's.
 pub mod attribute {
     /// Attributes of the system, in the format's order: only added to at the end.
     pub(crate) const KNOWN: [&str; 4] =

@@ -1,13 +1,15 @@
-//! Names and paths as numbers. A path is a chain of names below one of the folders that were watched; there is no way to write
-//! `..` or a place outside.
+//! Names and paths as numbers. A path is a chain of names below one of the folders that were
+//! watched; there is no way to write `..` or a place outside.
 
 use foldhash::HashMap;
 
-/// The number of a name is an index; what is kept is its length, rounded down to a multiple of four.
+/// The number of a name is an index; what is kept is its length, rounded down to a multiple of
+/// four.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names(pub Vec<u16>);
 
-/// No file system takes longer names; what was longer is kept as this, and refused in the replay as it was then.
+/// No file system takes longer names; what was longer is kept as this, and refused in the replay as
+/// it was then.
 pub(crate) const LONGEST_NAME: u16 = 260;
 
 impl Names {
@@ -29,8 +31,8 @@ impl Names {
     }
 }
 
-/// A folder's entry: the path of the folder and a name. A folder that was watched has no folder above it (0), and its number
-/// instead of a name.
+/// A folder's entry: the path of the folder and a name. A folder that was watched has no folder
+/// above it (0), and its number instead of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathNode {
     pub above: u32,
@@ -85,7 +87,8 @@ impl Paths {
         self.nodes[path as usize - 1]
     }
 
-    /// From the path itself up to its folder that was watched; nothing of path 0, which is the folder in which all are.
+    /// From the path itself up to its folder that was watched; nothing of path 0, which is the
+    /// folder in which all are.
     pub(crate) fn line(&self, path: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(path).filter(|path| *path != 0), |path| {
             Some(self.node(*path).above).filter(|above| *above != 0)

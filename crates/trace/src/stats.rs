@@ -52,7 +52,8 @@ impl Stats {
 }
 
 impl Trace {
-    /// Time of the busiest thread, in nanoseconds: its operations, and `think` times its times to think.
+    /// Time of the busiest thread, in nanoseconds: its operations, and `think` times its times to
+    /// think.
     pub fn longest_thread_ns(&self, think: f64) -> f64 {
         let mut threads: BTreeMap<u32, f64> = BTreeMap::new();
         for op in self.ops.iter().filter(|op| op.kind.class() != Class::Thread) {

@@ -1,11 +1,13 @@
-//! Writes a trace, an operation at a time: what is kept in memory meanwhile is a few bytes for each.
+//! Writes a trace, an operation at a time: what is kept in memory meanwhile is a few bytes for
+//! each.
 
 use super::columns::{COLUMNS, Column, MAGIC, Sections};
 use super::paths::Paths;
 use super::{Entry, EntryKind, Header, Op, coarse};
 use anyhow::Result;
 
-/// The columns of operations, and what the next one is compared with: differences are small numbers.
+/// The columns of operations, and what the next one is compared with: differences are small
+/// numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     columns: [Column; COLUMNS],

@@ -1,13 +1,15 @@
-//! What an ager does, operation by operation, from a seed and logical bytes alone: it never asks what a file system has
-//! left, so that every target has the same done to it.
+//! What an ager does, operation by operation, from a seed and logical bytes alone: it never asks
+//! what a file system has left, so that every target has the same done to it.
 //!
-//! After Geriatrix (Kadekodi, Nagarajan, Ganger, Gibson: Geriatrix, USENIX ATC 2018): fill quickly to a level, then flip
-//! a coin for each operation, make a file or delete one. Which one is deleted keeps ages apart: a file's age is how much
-//! of all operations so far it has lived, ages fall into classes that double, and the class that has most above its
-//! share loses a file. Always deleting at random would leave nothing old; always the oldest, nothing but the young.
+//! After Geriatrix (Kadekodi, Nagarajan, Ganger, Gibson: Geriatrix, USENIX ATC 2018): fill quickly
+//! to a level, then flip a coin for each operation, make a file or delete one. Which one is deleted
+//! keeps ages apart: a file's age is how much of all operations so far it has lived, ages fall into
+//! classes that double, and the class that has most above its share loses a file. Always deleting
+//! at random would leave nothing old; always the oldest, nothing but the young.
 //!
-//! Geriatrix makes files with `fallocate`; here every byte is written, as compression and copy on write see no other.
-//! Writes are made durable at regular distances, or a short-lived file would never reach the disk at all.
+//! Geriatrix makes files with `fallocate`; here every byte is written, as compression and copy on
+//! write see no other. Writes are made durable at regular distances, or a short-lived file would
+//! never reach the disk at all.
 
 use crate::profile::Stuff;
 use pickfs_system::random::Random;
@@ -43,21 +45,25 @@ pub struct File {
 /// Number of folders; a file may lie in any of them.
 pub const FOLDERS: u64 = 64;
 
-/// Sizes are lognormal: half of the files are below the median, half of the bytes in files of some 4 MiB and more where
-/// they may be so large, near what surveys find (Agrawal, Bolosky, Douceur, Lorch: A Five-Year Study of File-System Metadata, FAST 2007).
+/// Sizes are lognormal: half of the files are below the median, half of the bytes in files of some
+/// 4 MiB and more where they may be so large, near what surveys find (Agrawal, Bolosky, Douceur,
+/// Lorch: A Five-Year Study of File-System Metadata, FAST 2007).
 const MEDIAN: f64 = 8192.0;
 const DEVIATION: f64 = 2.5;
-/// No file is larger than this share of the level, nor than this: one file must not be the whole of a small image.
+/// No file is larger than this share of the level, nor than this: one file must not be the whole of
+/// a small image.
 const LARGEST_SHARE: u64 = 64;
 const LARGEST: u64 = 256 << 20;
 /// Half is text, a quarter each of what is compiled and what is compressed.
 const STUFFS: [Stuff; 4] = [Stuff::Source, Stuff::Records, Stuff::Object, Stuff::Media];
-/// The coin is flipped between this share of the level and the level; outside, only one of both can be done.
+/// The coin is flipped between this share of the level and the level; outside, only one of both can
+/// be done.
 const FLOOR: (u64, u64) = (7, 8);
 /// Made durable so often while the level is written once, within these bytes.
 const SYNCS: u64 = 64;
 const SYNC_BYTES: (u64, u64) = (4 << 20, 256 << 20);
-/// Classes of age: the youngest have lived less than 1/64 of all operations, the oldest more than half.
+/// Classes of age: the youngest have lived less than 1/64 of all operations, the oldest more than
+/// half.
 const AGES: u32 = 7;
 
 /// The operations, in order.
@@ -160,8 +166,8 @@ impl Iterator for Schedule {
     }
 }
 
-/// Every file that was ever made, by number, and which of them there are: a Fenwick tree (1994) counts and finds those
-/// of a stretch of numbers in a logarithm of steps.
+/// Every file that was ever made, by number, and which of them there are: a Fenwick tree (1994)
+/// counts and finds those of a stretch of numbers in a logarithm of steps.
 #[derive(Default)]
 struct Files {
     all: Vec<File>,
@@ -210,7 +216,8 @@ impl Files {
         self.all[place]
     }
 
-    /// Ranks of the files of each class of age, the oldest first. Files that were deleted count as time that has passed.
+    /// Ranks of the files of each class of age, the oldest first. Files that were deleted count as
+    /// time that has passed.
     fn classes(&self) -> Vec<std::ops::Range<u32>> {
         let now = self.all.len();
         let born_before = |class: u32| now - (now >> class);
@@ -295,8 +302,8 @@ mod tests {
         let amounts = Amounts { leaves: AMOUNTS.level, churn: 4000 << 20, ..AMOUNTS };
         let (there, ..) = played(amounts, 1);
         let made = Schedule::new(amounts, 1).filter(|step| matches!(step, Operation::Make(_))).count() as u64;
-        // Lived for more than half, a quarter, an eighth ... of all operations; random deletes leave next to none of the
-        // first two, and deleting the oldest none.
+        // Lived for more than half, a quarter, an eighth ... of all operations; random deletes
+        // leave next to none of the first two, and deleting the oldest none.
         let of_age = |class: u32| {
             let (from, to) = (made - (made >> class), made - (made >> (class + 1)));
             there.range(from..to).count() as f64 / there.len() as f64

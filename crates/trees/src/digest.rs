@@ -1,8 +1,8 @@
 //! A tree's digest: equal for trees that hold the same, whatever file system they lie on.
 //!
-//! In it are names, types, permission bits, link targets, sizes and bytes; holes read as zeros do. Not in it are
-//! times, owners, inode numbers, which names share an inode, and the root's own name and permissions: `cp -a` or tar
-//! onto another file system may change those.
+//! In it are names, types, permission bits, link targets, sizes and bytes; holes read as zeros do.
+//! Not in it are times, owners, inode numbers, which names share an inode, and the root's own name
+//! and permissions: `cp -a` or tar onto another file system may change those.
 
 use super::parallel;
 use anyhow::{Context, Result};
@@ -41,7 +41,8 @@ pub fn digest_without(root: &Path, name: Option<&str>) -> Result<Digest> {
     digest_in_parts(root, name, PART, processors)
 }
 
-/// Entries that threads share at a time: enough to keep them busy, and few beside the whole of a large tree.
+/// Entries that threads share at a time: enough to keep them busy, and few beside the whole of a
+/// large tree.
 const PART: usize = 2048;
 
 /// Files are read by all threads, and what they hold is put together in the order of their names.
@@ -95,7 +96,8 @@ struct Item {
 }
 
 impl Item {
-    /// Every part has a fixed length or its length before it, so that no two trees feed the same bytes.
+    /// Every part has a fixed length or its length before it, so that no two trees feed the same
+    /// bytes.
     fn update(&self, name: &[u8], hash: &mut Xxh3) {
         hash.update(&(name.len() as u64).to_le_bytes());
         hash.update(name);
@@ -253,7 +255,8 @@ mod tests {
     fn neither_threads_nor_parts_change_a_digest() {
         let folder = tree();
         let whole = digest_in_parts(folder.path(), None, 100, 1).unwrap();
-        // As it was when one thread read all in one go: journals of different versions are compared by it.
+        // As it was when one thread read all in one go: journals of different versions are compared
+        // by it.
         assert_eq!(whole.hash, "a69f5fb47faedab729a16ad2595dba7d");
         for (part, threads) in [(1, 1), (1, 3), (2, 2), (3, 2), (4, 2), (100, 3)] {
             assert_eq!(digest_in_parts(folder.path(), None, part, threads).unwrap(), whole, "{part} {threads}");

@@ -1,8 +1,9 @@
-//! The history of a git repository, made from a seed, as a stream for `git fast-import`: the same commits on every
-//! machine, as names and dates in it are fixed.
+//! The history of a git repository, made from a seed, as a stream for `git fast-import`: the same
+//! commits on every machine, as names and dates in it are fixed.
 //!
-//! The first commit has all the files; each further one changes some, adds some and deletes as many, as a day's work in a
-//! large project does. Each state has a branch of its own, so that a clone can be brought on commit by commit.
+//! The first commit has all the files; each further one changes some, adds some and deletes as
+//! many, as a day's work in a large project does. Each state has a branch of its own, so that a
+//! clone can be brought on commit by commit.
 
 use crate::content::Content;
 use crate::profile::Stuff;

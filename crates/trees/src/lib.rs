@@ -21,8 +21,8 @@ pub use tree::layout::{Shape, TreeLayout};
 pub use tree::write::write;
 pub use tree::{generate, generate_like};
 
-/// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp -a` and tar take
-/// them; 0 where it cannot be read.
+/// Sum of the sizes of all regular files below a root, each once however many names it has, as `cp
+/// -a` and tar take them; 0 where it cannot be read.
 pub fn apparent_bytes(root: &std::path::Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let mut seen = std::collections::HashSet::new();

@@ -1,4 +1,5 @@
-//! One run's file: created or taken up again, locked against a second writer, appended line by line.
+//! One run's file: created or taken up again, locked against a second writer, appended line by
+//! line.
 
 use super::chain::{Chain, is_closed_by};
 use super::{Folded, LONGEST_LINE, Record, fold_from};
@@ -30,7 +31,8 @@ impl Journal {
         Journal { file, path: path.to_path_buf(), chain: None }.locked()
     }
 
-    /// An existing file; nothing is known of it yet. All that follows is of this very file, whatever becomes of its path.
+    /// An existing file; nothing is known of it yet. All that follows is of this very file,
+    /// whatever becomes of its path.
     pub fn open(path: &Path) -> Result<Journal> {
         let file = open_regular(path, true).with_context(|| format!("cannot open the journal {}", path.display()))?;
         Journal { file, path: path.to_path_buf(), chain: None }.locked()
@@ -48,8 +50,8 @@ impl Journal {
         &self.path
     }
 
-    /// One line, handed to the kernel whole: a killed process tears no line, and the page cache is not synced, so
-    /// that the journal adds no flush to a disk that is being measured.
+    /// One line, handed to the kernel whole: a killed process tears no line, and the page cache is
+    /// not synced, so that the journal adds no flush to a disk that is being measured.
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');

@@ -1,7 +1,9 @@
-//! Records that say what came before them, so that a line which was edited, removed, added or moved later is found.
+//! Records that say what came before them, so that a line which was edited, removed, added or moved
+//! later is found.
 //!
-//! After each end of a cell and each look stands the SHA-256 of all bytes of the journal before it. It keeps nothing from one who
-//! writes all of them anew: for that the last one is the run's name, to be published with its result.
+//! After each end of a cell and each look stands the SHA-256 of all bytes of the journal before it.
+//! It keeps nothing from one who writes all of them anew: for that the last one is the run's name,
+//! to be published with its result.
 
 use super::record::{Link, Record};
 use sha2::{Digest, Sha256};

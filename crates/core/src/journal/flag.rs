@@ -1,6 +1,8 @@
-//! Doubts about a phase: every kind that pickfs itself raises, and whether it voids the proof of a cold start.
+//! Doubts about a phase: every kind that pickfs itself raises, and whether it voids the proof of a
+//! cold start.
 
-/// A kind of doubt; in a journal it stands as its name, and other programs may have written other names.
+/// A kind of doubt; in a journal it stands as its name, and other programs may have written other
+/// names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagKind {
     /// A phase that should start cold read less than it must.
@@ -32,7 +34,8 @@ pub enum FlagKind {
     ClientsWait,
     /// A booted system had failed units.
     Degraded,
-    /// A replay's calls ended another way than those of the recording, or it can only be near to it.
+    /// A replay's calls ended another way than those of the recording, or it can only be near to
+    /// it.
     ReplayDiffers,
     ReplayApproximate,
     /// The host ended the machine, and the cell was done again.
@@ -69,7 +72,8 @@ impl FlagKind {
         TABLE[self as usize].1
     }
 
-    /// Whether a flag of that name says that a phase which should start cold did not, or cannot be shown to have.
+    /// Whether a flag of that name says that a phase which should start cold did not, or cannot be
+    /// shown to have.
     pub fn voids_cold_proof(name: &str) -> bool {
         TABLE.iter().any(|(_, known, voids)| *known == name && *voids)
     }

@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
 
-/// All that a journal says. Phase and metric names are kept once and counted, so that a million samples fit in
-/// 16 bytes each.
+/// All that a journal says. Phase and metric names are kept once and counted, so that a million
+/// samples fit in 16 bytes each.
 #[derive(Debug, Default)]
 pub struct Folded {
     pub run: Option<Run>,
@@ -36,8 +36,9 @@ pub struct Folded {
     pub leftovers: Leftovers,
     /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
     pub unreadable: u64,
-    /// Numbers of the first lines among them that may have been steps: of a journal with such a line it is not known what is left
-    /// to undo. A torn last line is none, as a step is taken only when its line is whole.
+    /// Numbers of the first lines among them that may have been steps: of a journal with such a
+    /// line it is not known what is left to undo. A torn last line is none, as a step is taken only
+    /// when its line is whole.
     pub lost_steps: Vec<u64>,
     by_id: HashMap<String, usize>,
     /// By round, up to the most that a plan can have.
@@ -84,7 +85,8 @@ pub struct Series {
     pub value: f64,
 }
 
-/// Opens a journal to be read: a regular file, or what the user has opened for us, such as `/dev/stdin`.
+/// Opens a journal to be read: a regular file, or what the user has opened for us, such as
+/// `/dev/stdin`.
 pub fn open_file(path: &Path) -> Result<File> {
     let is_handed_in = path == Path::new("/dev/stdin") || path.parent() == Some(Path::new("/dev/fd"));
     let opened = if is_handed_in { File::open(path) } else { open_regular(path, false) };
@@ -108,8 +110,9 @@ const MOST_LOOKS: u32 = 4;
 /// Number of lost lines whose numbers are kept: this many show what is wrong.
 const MOST_LOST: usize = 10;
 
-/// Reads records until the end. Lines that do not parse are counted, not fatal: a torn line is a crash, and a record
-/// kind of a newer pickfs is none of ours. So are those for which a journal of its length has no more memory.
+/// Reads records until the end. Lines that do not parse are counted, not fatal: a torn line is a
+/// crash, and a record kind of a newer pickfs is none of ours. So are those for which a journal of
+/// its length has no more memory.
 pub fn fold(lines: impl BufRead) -> Result<Folded> {
     fold_within(lines, Budget::default())
 }
@@ -228,8 +231,8 @@ impl Folded {
         }
     }
 
-    /// The work is not done on the target again: it was tried in vain before the first round, or skipped, for what the
-    /// machine lacks.
+    /// The work is not done on the target again: it was tried in vain before the first round, or
+    /// skipped, for what the machine lacks.
     pub fn is_left_out(&self, target: &Target, work: &str) -> bool {
         let of_reference = || self.run.as_ref().map(|run| run.plan.reference.as_str()).filter(|_| target.duplicate);
         let names = [Some(target.name.as_str()), of_reference()];
@@ -240,7 +243,8 @@ impl Folded {
         names.into_iter().flatten().any(is_out)
     }
 
-    /// Where nothing can be done on the reference, the comparisons and the noise floor need another.
+    /// Where nothing can be done on the reference, the comparisons and the noise floor need
+    /// another.
     fn replace_reference(&mut self) {
         let Some(mut run) = self.run.take() else { return };
         let works: Vec<String> = run.plan.works.iter().map(|work| work.name.clone()).collect();
@@ -302,7 +306,8 @@ impl Folded {
         self.unreadable += (all - self.looks.len()) as u64;
     }
 
-    /// How the cell's processors differ from the plan's: not at all, but for cells that are there to check the verdict.
+    /// How the cell's processors differ from the plan's: not at all, but for cells that are there
+    /// to check the verdict.
     pub fn processors(&self, cell: &FoldedCell) -> OtherProcessors {
         self.speeds.get(&cell.id).copied().unwrap_or(OtherProcessors::NONE)
     }
@@ -311,12 +316,14 @@ impl Folded {
         &self.names[interned as usize]
     }
 
-    /// The number under which [`Folded::series`] knows a phase or metric; `None` if no sample names it.
+    /// The number under which [`Folded::series`] knows a phase or metric; `None` if no sample names
+    /// it.
     pub fn interned(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
     }
 
-    /// A cell's samples as they are kept: for readers of whole journals, who must not look names up per sample.
+    /// A cell's samples as they are kept: for readers of whole journals, who must not look names up
+    /// per sample.
     pub fn series<'a>(&self, cell: &'a FoldedCell) -> &'a [Series] {
         &cell.samples
     }

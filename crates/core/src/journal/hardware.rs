@@ -1,5 +1,5 @@
-//! Hardware as reports compute with it. Facts say the same in words, for people; journals and exports that have only the words are
-//! read here.
+//! Hardware as reports compute with it. Facts say the same in words, for people; journals and
+//! exports that have only the words are read here.
 
 use pickfs_system::units::{parse_duration, parse_size};
 use schemars::JsonSchema;
@@ -146,7 +146,8 @@ impl BackingHardware {
 }
 
 impl Disk {
-    /// Reads "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B, rotational 0".
+    /// Reads "sda, Samsung SSD 870, scheduler none, write cache write back, sectors 512/512 B,
+    /// rotational 0".
     fn in_words(fact: &str) -> Disk {
         let parts: Vec<&str> = fact.split(", ").collect();
         let flag = parts.iter().find_map(|part| part.strip_prefix("rotational "));

@@ -1,4 +1,5 @@
-//! Steps that were taken and not taken back. However many there are, one more and one less take no longer.
+//! Steps that were taken and not taken back. However many there are, one more and one less take no
+//! longer.
 
 use super::{Scope, StepTaken, Undone};
 use std::collections::{BTreeMap, HashMap};
@@ -7,7 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Debug, Default)]
 pub struct Leftovers {
     steps: BTreeMap<u64, StepTaken>,
-    /// By scope and number. A scope that was taken up again counts from the start, so that several may have the same.
+    /// By scope and number. A scope that was taken up again counts from the start, so that several
+    /// may have the same.
     places: HashMap<(Scope, u32), Vec<u64>>,
     taken: u64,
 }

@@ -5,8 +5,8 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Result};
 
-/// Of one line, in bytes, which as a record may take twenty times as many. The longest that we know, a histogram, has 100 KB; stores
-/// take lines up to this length too.
+/// Of one line, in bytes, which as a record may take twenty times as many. The longest that we
+/// know, a histogram, has 100 KB; stores take lines up to this length too.
 pub const LONGEST_LINE: u64 = 4 << 20;
 
 pub(crate) struct Lines<R> {
@@ -70,7 +70,8 @@ impl Line<'_> {
         if self.is_too_long { None } else { serde_json::from_slice(self.text).ok() }
     }
 
-    /// Of a line that is no record. A whole object of another kind is none: a newer pickfs may have more of them.
+    /// Of a line that is no record. A whole object of another kind is none: a newer pickfs may have
+    /// more of them.
     pub(crate) fn may_be_a_step(&self) -> bool {
         let keys = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(self.text);
         let is_of_another_kind = !self.is_too_long && keys.is_ok_and(|keys| !keys.contains_key("step"));

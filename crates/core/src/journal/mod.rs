@@ -1,8 +1,8 @@
 //! What happened: record types, append, fold. Append-only JSON lines, one run one file.
 //!
-//! This room must not know how a cell is run or what a number means. A torn last line is a crash, not an error;
-//! `Begin` forgets what was seen for its cell; the first `End` of an attempt is final; unknown fields are ignored and
-//! none is required.
+//! This room must not know how a cell is run or what a number means. A torn last line is a crash,
+//! not an error; `Begin` forgets what was seen for its cell; the first `End` of an attempt is
+//! final; unknown fields are ignored and none is required.
 
 mod anonymous;
 mod append;

@@ -1,4 +1,5 @@
-//! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its name.
+//! The lines of a journal. Nanoseconds and bytes are integers; a metric's unit is the end of its
+//! name.
 
 use super::hardware::Hardware;
 use crate::plan::{Cell, OtherProcessors, Plan, Stop};
@@ -39,8 +40,8 @@ pub enum Record {
 }
 
 impl Record {
-    /// The cell of which an agent saw this; empty for what it saw of the whole run. `None` for what it did to its machine,
-    /// and for what the host alone writes.
+    /// The cell of which an agent saw this; empty for what it saw of the whole run. `None` for what
+    /// it did to its machine, and for what the host alone writes.
     pub fn cell(&self) -> Option<&str> {
         match self {
             Record::Begin(begin) => Some(&begin.cell),
@@ -71,14 +72,16 @@ pub struct Speed {
     pub processors: OtherProcessors,
 }
 
-/// What stands in the journal before this line, as the SHA-256 of its bytes, and the version that wrote it.
+/// What stands in the journal before this line, as the SHA-256 of its bytes, and the version that
+/// wrote it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     pub before: String,
     pub pickfs: String,
 }
 
-/// A target was tried before the first round, and a work cannot be done on it: it has no further cells.
+/// A target was tried before the first round, and a work cannot be done on it: it has no further
+/// cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unfit {
     pub target: String,
@@ -96,7 +99,8 @@ pub struct Run {
     /// RFC 3339.
     pub started: String,
     pub plan: Plan,
-    /// What other program has measured it, and in which file; empty, and not written, for a run of pickfs.
+    /// What other program has measured it, and in which file; empty, and not written, for a run of
+    /// pickfs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub imported: String,
 }
@@ -157,8 +161,8 @@ pub struct Undone {
     pub number: u32,
 }
 
-/// How to take a step back: data, so that it can be journaled, shown and done by another process. Each is
-/// idempotent: undoing what never happened is no error.
+/// How to take a step back: data, so that it can be journaled, shown and done by another process.
+/// Each is idempotent: undoing what never happened is no error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
@@ -166,8 +170,8 @@ pub enum Undo {
     Unmount(PathBuf),
     /// Detach every loop device whose backing file is this image of the run.
     DetachLoops(PathBuf),
-    /// Remove a tree that we made; refused while anything is mounted in it, or if its path does not carry the run's
-    /// name.
+    /// Remove a tree that we made; refused while anything is mounted in it, or if its path does not
+    /// carry the run's name.
     RemoveTree(PathBuf),
     /// Write a saved setting of the kernel back.
     Restore {
@@ -227,15 +231,18 @@ impl Made {
 
 /// Facts of programs that are used begin with this; the program's or its package's name follows.
 pub const VERSION: &str = "version ";
-/// Facts: the words that mkfs and mount got by the plan, those of a variant first, with blanks and commas between them.
+/// Facts: the words that mkfs and mount got by the plan, those of a variant first, with blanks and
+/// commas between them.
 pub const MKFS_WORDS: &str = "mkfs options";
 pub const MOUNT_WORDS: &str = "mount options";
 /// The fact of a copy that names the side which limited it.
 pub const HELD_BACK: &str = "what held the copy back";
-/// Fact of cells that cut the power: which promises were broken, by what the disk lost, and the first of them.
+/// Fact of cells that cut the power: which promises were broken, by what the disk lost, and the
+/// first of them.
 pub const BROKEN_PROMISES: &str = "broken promises";
 
-/// What was in effect, read back from the machine. `cell` is empty for what holds for the whole run.
+/// What was in effect, read back from the machine. `cell` is empty for what holds for the whole
+/// run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Provenance {
@@ -246,8 +253,8 @@ pub struct Provenance {
     pub mismatches: Vec<String>,
     /// Options in effect that promise less durability than the file system's default.
     pub weakened: Vec<String>,
-    /// Bytes of the largest that the file system takes, by a name of [`crate::plan::HOLDS`]: tried, or documented where
-    /// it was not; nothing where neither.
+    /// Bytes of the largest that the file system takes, by a name of [`crate::plan::HOLDS`]: tried,
+    /// or documented where it was not; nothing where neither.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub largest: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Hardware::is_empty")]
@@ -319,13 +326,14 @@ pub struct Flag {
     /// Empty: the whole cell.
     #[serde(default)]
     pub phase: String,
-    /// A short fixed word: `not-cold`, `foreign-io`, `foreign-cpu`, `not-settled` ... Other programs may write others.
+    /// A short fixed word: `not-cold`, `foreign-io`, `foreign-cpu`, `not-settled` ... Other
+    /// programs may write others.
     pub flag: String,
     pub why: String,
 }
 
-/// Where the wall time of a cell went, in nanoseconds; the parts sum to it. `cell` is `run` for preparing and undoing the
-/// whole run.
+/// Where the wall time of a cell went, in nanoseconds; the parts sum to it. `cell` is `run` for
+/// preparing and undoing the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ledger {
@@ -373,7 +381,8 @@ pub struct Look {
     pub best: Vec<String>,
     /// What to take now; empty where nothing can be said yet.
     pub pick: String,
-    /// By how much slower than the best the pick can be, as a share, in 95 % of runs over all looks.
+    /// By how much slower than the best the pick can be, as a share, in 95 % of runs over all
+    /// looks.
     pub at_most_slower: Option<f64>,
     /// Targets that take part in no further round.
     pub leaving: Vec<Leaving>,
@@ -446,7 +455,8 @@ fn whole_when_whole<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, 
 mod tests {
     use super::*;
 
-    /// serde_json is off by the last bit at times, unless its feature `float_roundtrip` is on: a plan would differ from itself.
+    /// serde_json is off by the last bit at times, unless its feature `float_roundtrip` is on: a
+    /// plan would differ from itself.
     #[test]
     fn numbers_are_read_as_they_were_written() {
         for number in [118_446_744_073_709_551_616.0_f64, 0.1 + 0.2, 5e-324, f64::MAX] {
@@ -468,7 +478,8 @@ mod tests {
         }
     }
 
-    /// An agent's word on a cell is taken from machines that go with it; a step would be undone on the host.
+    /// An agent's word on a cell is taken from machines that go with it; a step would be undone on
+    /// the host.
     #[test]
     fn what_is_done_to_a_machine_is_of_no_cell() {
         let end = Record::End(End { cell: "a".into(), outcome: Outcome::Done, at: String::new() });

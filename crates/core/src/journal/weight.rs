@@ -1,9 +1,11 @@
-//! How much memory a journal may take while it is read. A journal of a hostile author would else take all that there is.
+//! How much memory a journal may take while it is read. A journal of a hostile author would else
+//! take all that there is.
 
 use super::Record;
 
-/// Bytes that any journal may take, and how many more for ten bytes of it: one of a real run takes up to 1.3 times its length by these
-/// estimates, and one that repeats a short line to no end thirty times.
+/// Bytes that any journal may take, and how many more for ten bytes of it: one of a real run takes
+/// up to 1.3 times its length by these estimates, and one that repeats a short line to no end
+/// thirty times.
 const FREE: u64 = 64 << 20;
 const FOR_TEN: u64 = 14;
 
@@ -57,7 +59,8 @@ impl Budget {
     }
 }
 
-/// Of what is added up, or taken away, nothing stays; of a step its text, as what else it takes is counted while it is kept.
+/// Of what is added up, or taken away, nothing stays; of a step its text, as what else it takes is
+/// counted while it is kept.
 fn weight(line: &[u8], record: &Record) -> u64 {
     match record {
         Record::Sample(_) => SAMPLE,

@@ -1,7 +1,7 @@
 //! `age` and `fill`: what happens on a fresh file system before the work, and how much of it.
 //!
-//! All of it is reckoned from the size of the image or device, never from what a file system says of itself, so that
-//! every target of a size gets the same.
+//! All of it is reckoned from the size of the image or device, never from what a file system says
+//! of itself, so that every target of a size gets the same.
 
 use super::complaint::quoted;
 use super::table::Field;
@@ -28,8 +28,8 @@ const MOST_PULLS: u32 = 100_000;
 /// About what the made-up repository is, and what a pull brings, on a file system.
 const REPOSITORY_BYTES: u64 = 12 << 20;
 const PULL_BYTES: u64 = 640 << 10;
-/// Slower than this an ager is taken to hang: a disk that makes a hundred of its files a second is three times as fast,
-/// and pulls take a tenth.
+/// Slower than this an ager is taken to hang: a disk that makes a hundred of its files a second is
+/// three times as fast, and pulls take a tenth.
 const SLOWEST_BYTES_PER_SECOND: u64 = 4 << 20;
 const SLOWEST_PULL_NS: u64 = 2_000_000_000;
 /// What a device is taken to hold, whose size no plan says.
@@ -112,7 +112,8 @@ pub fn allowance_ns(target: &Target) -> u64 {
     Ageing::of(target).map_or(0, |ageing| ageing.allowance_ns(capacity))
 }
 
-/// About how many seconds a target's ageing takes on a fast disk: 2 GiB churned five times take half a minute.
+/// About how many seconds a target's ageing takes on a fast disk: 2 GiB churned five times take
+/// half a minute.
 pub fn seconds_of_ageing(target: &Target) -> u64 {
     const BYTES_PER_SECOND: u64 = 300 << 20;
     const PULLS_PER_SECOND: u64 = 5;

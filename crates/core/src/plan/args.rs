@@ -1,5 +1,5 @@
-//! The plan that flags stand for, as the plan file that says the same: one checker serves both, and a user can go on from
-//! the printed file.
+//! The plan that flags stand for, as the plan file that says the same: one checker serves both, and
+//! a user can go on from the printed file.
 
 use super::complaint::{Complaint, Complaints, Place, Problem, quoted};
 use super::flag::{Flag, Takes};
@@ -29,12 +29,14 @@ pub struct PlanArgs {
     /// Plan file; without one, the options below make the plan
     #[arg(conflicts_with_all = flag_names())]
     pub plan: Option<PathBuf>,
-    // A plan without targets that the options complete and change; empty for a plan of options alone.
+    // A plan without targets that the options complete and change; empty for a plan of options
+    // alone.
     #[arg(skip)]
     pub base: Table,
     #[command(flatten)]
     pub flags: PlanFlags,
-    /// How to reach the machine that does the work (`pickfs list executors`), whatever the plan says
+    /// How to reach the machine that does the work (`pickfs list executors`), whatever the plan
+    /// says
     #[arg(long, value_name = "NAME")]
     pub executor: Option<String>,
 }
@@ -83,11 +85,12 @@ impl PlanFlags {
     }
 }
 
-/// The default of `--size`: twice the bytes of the work, where they are known, and a gibibyte for what file systems need
-/// themselves; more where there is plenty of room. `None` leaves it to the backing.
+/// The default of `--size`: twice the bytes of the work, where they are known, and a gibibyte for
+/// what file systems need themselves; more where there is plenty of room. `None` leaves it to the
+/// backing.
 pub fn image_size(work: Option<u64>, free: Option<u64>) -> Option<String> {
-    /// Small file systems behave unlike those on a real disk: on 1.2 GiB, btrfs flushes its metadata early and copies a
-    /// tree in twice the time that it takes on this size or any larger.
+    /// Small file systems behave unlike those on a real disk: on 1.2 GiB, btrfs flushes its
+    /// metadata early and copies a tree in twice the time that it takes on this size or any larger.
     const ROOMY: u64 = 4 << 30;
     let least = work.unwrap_or(0).saturating_mul(2).saturating_add(1 << 30);
     let roomy = free.is_some_and(|free| free / 2 > ROOMY);
@@ -128,7 +131,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The keys of a table that flags give one by one; above all tables, those that have the flag in their row.
+    /// The keys of a table that flags give one by one; above all tables, those that have the flag
+    /// in their row.
     fn below(&self, table: &str) -> Table {
         let given = |(flag, path): (Flag, Vec<&'static str>)| {
             let (key, tables) = path.split_last()?;
@@ -198,8 +202,8 @@ impl Writer<'_> {
             [] => (image(&self.absolute(&[], ".")), made()),
             [one] if specs.is_empty() => (self::backing("directory", one.as_str()), Vec::new()),
             all if specs.is_empty() => (self::backing("directory", all.to_vec()), Vec::new()),
-            // No file system can be made, so the directories are compared as they are. File systems that were asked for stay
-            // in the plan, and each is skipped with its reasons.
+            // No file system can be made, so the directories are compared as they are. File systems
+            // that were asked for stay in the plan, and each is skipped with its reasons.
             [first, ..] if !self.makes => {
                 let directory = |path: &String| table([("backing", self::backing("directory", path.as_str()))]);
                 (image(first), on.iter().map(directory).chain(made()).collect())
@@ -247,8 +251,8 @@ impl Writer<'_> {
     }
 }
 
-/// What is no number, or a larger one than TOML has, is left to the check of the plan as text. What is whole is written so:
-/// some keys take nothing else.
+/// What is no number, or a larger one than TOML has, is left to the check of the plan as text. What
+/// is whole is written so: some keys take nothing else.
 fn number(text: &str) -> Value {
     let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
     let float = text.parse::<f64>().ok().filter(|_| !is_whole);
@@ -275,7 +279,8 @@ mod tests {
         arguments: PlanArgs,
     }
 
-    /// The plan of a command line; `root` stands alone, the dashes of flags are left out, and `_` is a space in a word.
+    /// The plan of a command line; `root` stands alone, the dashes of flags are left out, and `_`
+    /// is a space in a word.
     fn plan(line: &str) -> Result<(Plan, String), Vec<String>> {
         let is_flag = |word: &str| word == "executor" || flag_names().any(|flag| flag == word);
         let dashed = |word: &str| if is_flag(word) { format!("--{word}") } else { word.replace('_', " ") };

@@ -1,5 +1,6 @@
-//! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows all of it. A complaint
-//! has its key and its problem as data. It is worded here, once for a file and once for flags.
+//! What is wrong with a plan: where, what, and what to do next; gathered, so that one reading shows
+//! all of it. A complaint has its key and its problem as data. It is worded here, once for a file
+//! and once for flags.
 
 use super::{Objection, PlanFlags};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -210,7 +211,8 @@ impl Complaints {
         None
     }
 
-    /// In the order of the text, each once: a product of targets can meet the same mistake many times.
+    /// In the order of the text, each once: a product of targets can meet the same mistake many
+    /// times.
     pub(crate) fn finish(self) -> Vec<Complaint> {
         let mut all = self.0.into_inner();
         let span = |complaint: &Complaint| complaint.place.span.clone();
@@ -226,7 +228,8 @@ impl Complaints {
     }
 }
 
-/// All complaints about the text of a file for people, in the compiler's look: place, line, caret, help.
+/// All complaints about the text of a file for people, in the compiler's look: place, line, caret,
+/// help.
 pub fn render(text: &str, file: &str, complaints: &[Complaint], colour: bool) -> String {
     rendered(&sanitize(text), &visible(file), complaints, Voice::File, colour)
 }
@@ -248,7 +251,8 @@ fn rendered(text: &str, file: &str, complaints: &[Complaint], voice: Voice, colo
     shown.collect::<Vec<_>>().join("\n")
 }
 
-/// A plan's text of the same length, as places in it are bytes. The renderer itself shows the control characters of ASCII.
+/// A plan's text of the same length, as places in it are bytes. The renderer itself shows the
+/// control characters of ASCII.
 fn sanitize(text: &str) -> String {
     let blank = |c: char| match c.len_utf8() {
         _ if !steers(c) || c.is_ascii() => c.to_string(),
@@ -286,7 +290,8 @@ fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// What a user wrote, between backticks, fit for a terminal: control characters escaped, not too long.
+/// What a user wrote, between backticks, fit for a terminal: control characters escaped, not too
+/// long.
 pub(super) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown: String = text.chars().take(LONGEST).collect();
@@ -321,7 +326,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     ranked.min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 
-/// The known name that a letter more, less, or other makes of the word, where the word itself is not known.
+/// The known name that a letter more, less, or other makes of the word, where the word itself is
+/// not known.
 pub(super) fn one_slip_from<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if known.contains(&word) {
         return None;

@@ -1,4 +1,5 @@
-//! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few lines.
+//! For tests: a catalogue, which is what plans may name without any plug-in, and plans of few
+//! lines.
 
 use super::complaint::Voice;
 use super::target::OVERLAYFS;
@@ -104,7 +105,8 @@ pub(super) fn with(given: &str, text: &str) -> String {
     given.chars().map(line).collect::<String>() + text
 }
 
-/// What is given besides, the text, and for each complaint its line in the text and what it must say.
+/// What is given besides, the text, and for each complaint its line in the text and what it must
+/// say.
 pub(super) type Hostile = (&'static str, &'static str, &'static [(usize, &'static str)]);
 
 /// Asserts that each plan gets all its complaints, each at its line and with a remedy.

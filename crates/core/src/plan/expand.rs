@@ -34,8 +34,9 @@ pub fn order(plan: &Plan, round: u32) -> Vec<Cell> {
 
 /// The cells of each round, of the targets that take part in it, in seeded random order.
 ///
-/// A target that slows down whatever comes next must slow down itself as often as others: as each comes once in a round,
-/// that is so where a round begins with the target that the one before ended with. All others are in random order.
+/// A target that slows down whatever comes next must slow down itself as often as others: as each
+/// comes once in a round, that is so where a round begins with the target that the one before ended
+/// with. All others are in random order.
 pub fn orders<'a>(
     plan: &'a Plan,
     takes_part: impl Fn(&Target, u32) -> bool + 'a,
@@ -96,7 +97,8 @@ fn in_order(
 
 /// In the settings of a cell's machine: how many times as fast as the plan's its processor is.
 pub const SPEED: &str = "speed";
-/// In the settings of a machine: how many processors are simulated; one where none is named, as in plans of earlier versions.
+/// In the settings of a machine: how many processors are simulated; one where none is named, as in
+/// plans of earlier versions.
 pub const PROCESSORS: &str = "processors";
 
 /// As the driver of simulated disks has it.
@@ -138,7 +140,8 @@ impl OtherProcessors {
     }
 }
 
-/// The cells of the first round on processors that are half and twice as fast, on one alone, and on twice as many.
+/// The cells of the first round on processors that are half and twice as fast, on one alone, and on
+/// twice as many.
 pub fn at_other_speeds(plan: &Plan) -> Vec<(OtherProcessors, Cell)> {
     let speeds = [0.5, 2.0].map(|times| OtherProcessors { times, ..OtherProcessors::NONE });
     let is_set = |target: &&Target| {
@@ -153,7 +156,8 @@ pub fn at_other_speeds(plan: &Plan) -> Vec<(OtherProcessors, Cell)> {
     speeds.into_iter().chain(numbers).flat_map(cells).collect()
 }
 
-/// The seed that every target of a round shares: layout nuisance differs between rounds, never within one.
+/// The seed that every target of a round shares: layout nuisance differs between rounds, never
+/// within one.
 pub(crate) fn round_seed(seed: u64, round: u32) -> u64 {
     hash(&format!("round {seed} {round}"))
 }
@@ -171,8 +175,8 @@ fn cell(plan: &Plan, round: u32, target: &Target, work: &Work) -> Cell {
     cell
 }
 
-/// XXH3-64 of the cell's compact JSON with an empty id and no limit, as 16 hex digits: two parameter sets can never
-/// be pooled. Field order is that of the types, map keys are sorted.
+/// XXH3-64 of the cell's compact JSON with an empty id and no limit, as 16 hex digits: two
+/// parameter sets can never be pooled. Field order is that of the types, map keys are sorted.
 pub fn cell_id(cell: &Cell) -> String {
     let mut bare = Cell { id: String::new(), limit_ns: 0, ..cell.clone() };
     bare.work.judged = Judged::default();
@@ -219,7 +223,8 @@ mod tests {
         assert_ne!(names(&expand(&plan())), names(&expand(&Plan { seed: 8, ..plan() })));
     }
 
-    /// Each target follows each equally often, itself too, also where targets have left: within 4 standard errors of 4000 rounds.
+    /// Each target follows each equally often, itself too, also where targets have left: within 4
+    /// standard errors of 4000 rounds.
     #[test]
     fn who_comes_next_is_balanced() {
         for (here, copied) in [("abcd", false), ("ab", false), ("bd", false), ("abcd", true)] {

@@ -33,7 +33,8 @@ pub(super) enum Takes {
     NamesOrPaths,
 }
 
-/// A flag in the row of a key, which has the rest; without `help`, what is said of the key is said of the flag.
+/// A flag in the row of a key, which has the rest; without `help`, what is said of the key is said
+/// of the flag.
 pub(super) const fn given(value: &'static str, help: &'static str) -> Flag {
     Flag { name: "", takes: Takes::Text, value, help, excludes: &[], needs: &[], may_change: false, keys: &[] }
 }
@@ -56,7 +57,8 @@ impl Takes {
     }
 }
 
-/// A name has no slash, and none of the endings of our files; what has several lines is the text of a recipe.
+/// A name has no slash, and none of the endings of our files; what has several lines is the text of
+/// a recipe.
 pub(super) fn looks_like_path(text: &str) -> bool {
     let is_file = || [".toml", ".pktrace"].iter().any(|ending| text.ends_with(ending));
     !text.contains('\n') && (text.contains('/') || is_file())

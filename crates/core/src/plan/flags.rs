@@ -1,5 +1,6 @@
-//! Flags that make a plan: a row each. Those of one key are in the row of the key (`keys.rs`); here are those that stand for
-//! several keys, or for settings of plug-ins. The command line is made of the rows, and so is the one for another machine.
+//! Flags that make a plan: a row each. Those of one key are in the row of the key (`keys.rs`); here
+//! are those that stand for several keys, or for settings of plug-ins. The command line is made of
+//! the rows, and so is the one for another machine.
 
 use super::flag::{Flag, Takes, given};
 use super::keys::{ALL, Key, Kind};
@@ -69,7 +70,8 @@ fn of_key(key: &Key) -> Option<Flag> {
     Some(Flag { name: key.name, takes: Takes::of(kind), help, ..flag })
 }
 
-/// Names of the flags that make a plan: none goes with a plan file, nor with a run that has its plan already.
+/// Names of the flags that make a plan: none goes with a plan file, nor with a run that has its
+/// plan already.
 pub fn flag_names() -> impl Iterator<Item = &'static str> {
     rows().map(|flag| flag.name)
 }
@@ -142,8 +144,8 @@ impl PlanFlags {
         })
     }
 
-    /// As arguments for a command line on another machine, which completes them by what it finds there. An error names a path
-    /// that would be looked for in another folder there.
+    /// As arguments for a command line on another machine, which completes them by what it finds
+    /// there. An error names a path that would be looked for in another folder there.
     pub fn words(&self) -> Result<Vec<String>, String> {
         for (flag, values) in self.given() {
             let name = flag.name;

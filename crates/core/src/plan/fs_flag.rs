@@ -33,8 +33,8 @@ impl FsSpec {
             Some((first, rest)) if variants.contains(first) => (Some(first.to_string()), rest),
             _ => (None, words.as_slice()),
         };
-        // A colon before any `=` is how variants are written, `zstd:9`, and no mount option is; nor is what such a variant
-        // begins with.
+        // A colon before any `=` is how variants are written, `zstd:9`, and no mount option is; nor
+        // is what such a variant begins with.
         let is_variant = |option: &str| {
             !levels_of(option, variants).is_empty() || option.split('=').next().is_some_and(|key| key.contains(':'))
         };

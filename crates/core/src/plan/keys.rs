@@ -1,6 +1,7 @@
-//! Every key of a plan, a row each: its name, kind and range, default, example, words, what it sets, and its flag. The reader,
-//! the JSON schema, docs/plan.md, `pickfs help keys`, the command line, what `--resume` may change and the words for another
-//! machine all follow from the row. Settings of plug-ins (backings, layers, workloads, executors) are theirs, and are not here.
+//! Every key of a plan, a row each: its name, kind and range, default, example, words, what it
+//! sets, and its flag. The reader, the JSON schema, docs/plan.md, `pickfs help keys`, the command
+//! line, what `--resume` may change and the words for another machine all follow from the row.
+//! Settings of plug-ins (backings, layers, workloads, executors) are theirs, and are not here.
 
 use super::Plan;
 use super::SettingKind::{self, Choice, Count, Duration, Flag, Share, Size, Text, Texts, Within};
@@ -60,7 +61,8 @@ pub struct KeyTable {
     pub keys: &'static [Key],
 }
 
-/// Tables of rows `name: Kind = "default", "example", "about", sets PLACE, flag(...);`, in the order of a plan.
+/// Tables of rows `name: Kind = "default", "example", "about", sets PLACE, flag(...);`, in the
+/// order of a plan.
 macro_rules! keys {
     ($($(#[$doc:meta])* $vis:vis $table:ident: $head:literal, $said:literal {
         $($(#[$cfg:meta])* $name:ident: $kind:ident($($of:tt)*) $(= $default:literal)?, $example:literal, $about:literal
@@ -150,7 +152,8 @@ keys! {
             "settings of the kernel, as in /proc/sys/vm, while it is this target's turn";
     }
 
-    /// In this order the values come in a product's name, which is the order in a name that is made from a target.
+    /// In this order the values come in a product's name, which is the order in a name that is made
+    /// from a target.
     pub(super) MATRIX: "[matrix]", "Every target with every value; settings of the machine too" {
         mkfs: Is(Texts), "[\"\", \"-m 0\"]", "words for mkfs; \"\" stands for none";
         mount: Is(Texts), "[\"\", \"noatime\"]", "mount options";
@@ -248,7 +251,8 @@ pub fn page() -> String {
         + &page_of("##", "The plan", ALL)
 }
 
-/// Tables of Markdown below headings of this level; `whole` is the heading of keys that stand in no table.
+/// Tables of Markdown below headings of this level; `whole` is the heading of keys that stand in no
+/// table.
 pub fn page_of(level: &str, whole: &str, tables: &[&KeyTable]) -> String {
     let mut text = String::new();
     for table in tables {

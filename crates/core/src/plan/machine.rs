@@ -1,4 +1,5 @@
-//! `machine` and `layers`: what does the work, and what lies between the backing and the file system.
+//! `machine` and `layers`: what does the work, and what lies between the backing and the file
+//! system.
 
 use super::complaint::Place;
 use super::table::{Field, Reader, Table, choose, choose_key};
@@ -19,7 +20,8 @@ pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> 
     settings(executor, &fields, &[], &place, reader)
 }
 
-/// A guest has settings of its own; two runs on the machine itself would measure each other and put back each other's settings.
+/// A guest has settings of its own; two runs on the machine itself would measure each other and put
+/// back each other's settings.
 pub(super) fn check_turn(table: &Table, plan: &Plan) {
     if let Some(field) = table.field("turn").filter(|_| plan.turn == Some(Turn::Shared) && plan.executor == LOCAL) {
         let why = "cannot be `shared` with the executor `local`, whose runs change settings of this machine";
@@ -34,7 +36,8 @@ fn given<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
     table.map(|table| table.fields().collect()).unwrap_or_default()
 }
 
-/// In the text of a target, what it says of its machine itself: key and value as its name shows them.
+/// In the text of a target, what it says of its machine itself: key and value as its name shows
+/// them.
 pub(super) fn own_words(target: &Table) -> Vec<(String, String)> {
     let Some(entries) = target.field("machine").and_then(|field| field.value.as_table()) else { return Vec::new() };
     let shown = |field: Field| Some((field.key.to_string(), shown(&field)?));

@@ -1,8 +1,8 @@
-//! What we mean to measure: targets, workloads, rounds. Read from TOML or the short command line, with all complaints
-//! at once; expanded into cells.
+//! What we mean to measure: targets, workloads, rounds. Read from TOML or the short command line,
+//! with all complaints at once; expanded into cells.
 //!
-//! This room must not know any plug-in: names of file systems, backings and workloads stay text here, and what is
-//! allowed is handed in as a [`Catalogue`].
+//! This room must not know any plug-in: names of file systems, backings and workloads stay text
+//! here, and what is allowed is handed in as a [`Catalogue`].
 //!
 //! Must not know: `journal`.
 
@@ -82,8 +82,8 @@ pub struct Plan {
     pub verdict: VerdictSpec,
     pub stop: Stop,
     pub host: HostSettings,
-    /// When the run looks at its results, where `stop` names no number of rounds, and how long the reference's copy is
-    /// measured. Journals that do not say are of ten looks.
+    /// When the run looks at its results, where `stop` names no number of rounds, and how long the
+    /// reference's copy is measured. Journals that do not say are of ten looks.
     #[serde(default = "ten_looks")]
     pub looks: Schedule,
 }
@@ -104,12 +104,13 @@ fn ten_looks() -> Schedule {
 /// A fixed number of rounds is at most this.
 pub(crate) const MOST_ROUNDS: u32 = 1000;
 
-/// Weights and counts: far apart enough for any work, and near enough that sums of costs stay finite.
+/// Weights and counts: far apart enough for any work, and near enough that sums of costs stay
+/// finite.
 const AMOUNTS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Plan {
-    /// A value that cannot be run and that no checked plan has; `None` if there is none. A journal's
-    /// plan may hold anything.
+    /// A value that cannot be run and that no checked plan has; `None` if there is none. A
+    /// journal's plan may hold anything.
     pub fn out_of_range(&self) -> Option<String> {
         let rounds = self.stop.rounds.filter(|rounds| !(1..=MOST_ROUNDS).contains(rounds));
         rounds.map(|rounds| format!("{rounds} rounds")).or_else(|| self.bad_statistics_setting())
@@ -127,7 +128,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Where the reference is out, the first target that is not takes its place, and the hidden copy is one of that.
+    /// Where the reference is out, the first target that is not takes its place, and the hidden
+    /// copy is one of that.
     pub(crate) fn replace_reference(&mut self, is_out: impl Fn(&Target) -> bool) {
         let is_reference = |target: &&Target| target.name == self.reference;
         if !self.targets.iter().find(is_reference).is_some_and(&is_out) {
@@ -160,32 +162,38 @@ pub struct Target {
     pub variant: Option<String>,
     pub mkfs: Vec<String>,
     pub mount: Vec<String>,
-    /// Files are written in place where the file system would write elsewhere (`chattr +C`). Not written where it is
-    /// false, so that other targets keep their ids.
+    /// Files are written in place where the file system would write elsewhere (`chattr +C`). Not
+    /// written where it is false, so that other targets keep their ids.
     #[serde(skip_serializing_if = "is_false")]
     pub nodatacow: bool,
-    /// Another word for overlayfs as the lowest layer above. Not written where it is false, as `nodatacow`.
+    /// Another word for overlayfs as the lowest layer above. Not written where it is false, as
+    /// `nodatacow`.
     #[serde(skip_serializing_if = "is_false")]
     pub overlay: bool,
-    /// What lies between the file system and the work, the lowest first. Not written where there is nothing.
+    /// What lies between the file system and the work, the lowest first. Not written where there is
+    /// nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<Chosen>,
     /// I/O scheduler of the device under the file system; `None` leaves it alone.
     pub scheduler: Option<String>,
-    /// Settings of that device's queue, each as the text that its file gets. Not written where there are none.
+    /// Settings of that device's queue, each as the text that its file gets. Not written where
+    /// there are none.
     #[serde(skip_serializing_if = "Settings::is_empty")]
     pub queue: Settings,
-    /// Settings of the kernel below /proc/sys/vm, each as text, while the target has its turn. Not written where there are none.
+    /// Settings of the kernel below /proc/sys/vm, each as text, while the target has its turn. Not
+    /// written where there are none.
     #[serde(skip_serializing_if = "Settings::is_empty")]
     pub sysctl: Settings,
-    /// What lies between the backing and the file system, the lowest first. Not written where there is nothing.
+    /// What lies between the backing and the file system, the lowest first. Not written where there
+    /// is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Chosen>,
     /// The executor's settings of the machine that does it, such as its kernel; checked, with
     /// defaults. Not written where the executor has no such settings.
     #[serde(skip_serializing_if = "Settings::is_empty")]
     pub machine: Settings,
-    /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh target keeps its id.
+    /// What makes it old before the work. Not written where there is none, nor is `fill`: a fresh
+    /// target keeps its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age: Option<Age>,
     /// The share of its size that is filled before the work.
@@ -229,8 +237,9 @@ pub struct Work {
     /// Unique in the plan; by default the workload's name.
     pub name: String,
     pub workload: Chosen,
-    /// How often phases that only read are done on one file system. Repeats sharpen a round's one observation; they
-    /// are never rounds. Not written when it is 1, so that a cell without repeats keeps its id.
+    /// How often phases that only read are done on one file system. Repeats sharpen a round's one
+    /// observation; they are never rounds. Not written when it is 1, so that a cell without repeats
+    /// keeps its id.
     #[serde(skip_serializing_if = "is_once")]
     pub repeats: Repeats,
     /// Not written where it is the time of all phases.
@@ -238,8 +247,8 @@ pub struct Work {
     pub judged: Judged,
 }
 
-/// The one quantity that a work is judged by, as its workload declares it: made of the times of some of its phases. The
-/// other phases are shown.
+/// The one quantity that a work is judged by, as its workload declares it: made of the times of
+/// some of its phases. The other phases are shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Judged {
@@ -248,7 +257,8 @@ pub struct Judged {
     pub phases: Vec<String>,
     /// What it is called; empty for the whole job.
     pub name: String,
-    /// Of results of another program: what it shows first, which reports show in place of the times.
+    /// Of results of another program: what it shows first, which reports show in place of the
+    /// times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headlines: Vec<Headline>,
 }
@@ -337,7 +347,8 @@ impl From<Amounts> for bool {
     }
 }
 
-/// What has a largest size in every file system: the bytes of one file, of one name, and of all of it.
+/// What has a largest size in every file system: the bytes of one file, of one name, and of all of
+/// it.
 pub(crate) const HOLDS: [&str; 3] = [FILE, NAME, VOLUME];
 pub const FILE: &str = "file";
 pub const NAME: &str = "name";
@@ -370,9 +381,11 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stop {
-    /// Exactly this number of rounds, judged at their end. `None`: interim analyses after each round from 3 to 40 decide when it is enough.
+    /// Exactly this number of rounds, judged at their end. `None`: interim analyses after each
+    /// round from 3 to 40 decide when it is enough.
     pub rounds: Option<u32>,
-    /// Go on until every comparison is known to so much to either side, as a share; `None`: until there is a decision.
+    /// Go on until every comparison is known to so much to either side, as a share; `None`: until
+    /// there is a decision.
     pub precision: Option<f64>,
     /// Targets shown to be slower than another leave further rounds.
     pub race: bool,
@@ -397,8 +410,8 @@ impl Stop {
     }
 }
 
-/// Writeback knobs, fixed for the run and restored after it; `None` takes the kernel's default share of
-/// memory, written as bytes.
+/// Writeback knobs, fixed for the run and restored after it; `None` takes the kernel's default
+/// share of memory, written as bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSettings {
@@ -423,13 +436,15 @@ pub struct Catalogue {
     pub executors: Vec<Entry>,
     /// Those of them whose cells cannot disturb each other.
     pub simulators: Vec<&'static str>,
-    /// What the machine of an executor has against a target as a whole, once its parts are right in themselves.
+    /// What the machine of an executor has against a target as a whole, once its parts are right in
+    /// themselves.
     pub unfit: Option<fn(&str, &Target) -> Option<Objection>>,
     /// Chosen on the command line: it goes before what a plan says.
     pub executor: Option<String>,
     /// What a file system may be required to have.
     pub features: Vec<&'static str>,
-    /// What can be turned of layers, of a device's queue and of the kernel; of file systems, see their entries.
+    /// What can be turned of layers, of a device's queue and of the kernel; of file systems, see
+    /// their entries.
     pub tunables: Vec<Tunables>,
 }
 
@@ -454,14 +469,17 @@ pub struct FilesystemEntry {
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: &'static str,
-    /// Words by which users may look for it; `None` for plug-ins that test pickfs itself and are never proposed.
+    /// Words by which users may look for it; `None` for plug-ins that test pickfs itself and are
+    /// never proposed.
     pub about: Option<&'static str>,
     pub settings: &'static [Setting],
-    /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path = "/mnt/a" }`.
+    /// The setting that a bare value stands for: `directory = "/mnt/a"` is `directory = { path =
+    /// "/mnt/a" }`.
     pub main_setting: &'static str,
     /// False for a backing that brings its own file system (an existing directory).
     pub makes_filesystem: bool,
-    /// What the machine has against these settings, by the entry's name; asked once they are right in themselves.
+    /// What the machine has against these settings, by the entry's name; asked once they are right
+    /// in themselves.
     pub objections: fn(&str, &Settings) -> Vec<Objection>,
     /// For a layer, by its name: how many devices lie above it with this number below, or why that
     /// cannot be.

@@ -1,5 +1,5 @@
-//! `queue = { nr_requests = 64, write_cache = "write through" }`: settings of the block queue under the file system; and
-//! `sysctl = { vfs_cache_pressure = 50 }`: those of the kernel's memory.
+//! `queue = { nr_requests = 64, write_cache = "write through" }`: settings of the block queue under
+//! the file system; and `sysctl = { vfs_cache_pressure = 50 }`: those of the kernel's memory.
 
 use super::Settings;
 use super::complaint::{listed, nearest, quoted};

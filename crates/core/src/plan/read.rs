@@ -15,8 +15,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// The checked plan, or all that is wrong with it. Relative paths in it are resolved against `folder`; a plan without
-/// a title takes the name of its `file`.
+/// The checked plan, or all that is wrong with it. Relative paths in it are resolved against
+/// `folder`; a plan without a title takes the name of its `file`.
 pub fn from_toml(text: &str, file: &str, folder: &Path, catalogue: &Catalogue) -> Result<Plan, Vec<Complaint>> {
     let document = DeTable::parse(text).map_err(|error| vec![syntax(&error, text)])?;
     // What the whole plan lacks has its place at the end, where it would be added.

@@ -16,8 +16,8 @@ use toml::de::DeTable;
 /// More is refused before it is read.
 const LONGEST: u64 = 1 << 20;
 
-/// The recipe, and the workload that plays it as a plan needs to know it; `Some(None)` where the field has the name of a
-/// workload.
+/// The recipe, and the workload that plays it as a plan needs to know it; `Some(None)` where the
+/// field has the name of a workload.
 pub(super) fn read(field: &Field, reader: &Reader) -> Option<Option<(&'static Recipe, Entry)>> {
     let named = field.value.as_str().unwrap_or_default();
     let (text, file) = match named {

@@ -1,5 +1,6 @@
-//! The JSON schema of plans, from the lists that check them: for editors, which complete and check keys while one writes.
-//! `pickfs plan` is the judge; the schema knows keys, types and names, not what must fit together.
+//! The JSON schema of plans, from the lists that check them: for editors, which complete and check
+//! keys while one writes. `pickfs plan` is the judge; the schema knows keys, types and names, not
+//! what must fit together.
 
 use super::keys::{Key, KeyTable, Kind, MATRIX, PLAN, Shape, TARGET, WORK};
 use super::setting::{Setting, SettingKind};

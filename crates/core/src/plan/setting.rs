@@ -1,5 +1,5 @@
-//! Settings that a plug-in declares, so that a plan can be checked before anything is touched, and help and
-//! reference pages come from the same rows.
+//! Settings that a plug-in declares, so that a plan can be checked before anything is touched, and
+//! help and reference pages come from the same rows.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -57,7 +57,8 @@ pub enum SettingKind {
     Texts,
     /// A list of whole numbers, or one of them.
     Counts,
-    /// A program and its arguments: a list of strings, or one string that is split as a shell would split it.
+    /// A program and its arguments: a list of strings, or one string that is split as a shell would
+    /// split it.
     Words,
     #[serde(deserialize_with = "leaked")]
     Choice(&'static [&'static str]),

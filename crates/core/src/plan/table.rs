@@ -1,5 +1,5 @@
-//! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so that reading goes
-//! on and the user sees all mistakes at once.
+//! A reader over TOML that keeps places: typed getters that write a complaint and give `None`, so
+//! that reading goes on and the user sees all mistakes at once.
 
 use super::complaint::{Complaint, Complaints, Place, Problem, Remedy, ValueForm, listed, meant, nearest, quoted};
 use super::keys::PLAN;
@@ -248,7 +248,8 @@ impl<'a> Field<'a> {
         Some(list.iter().map(element).collect())
     }
 
-    /// The texts of a list, each with its place; those that are wrong are complained of and left out.
+    /// The texts of a list, each with its place; those that are wrong are complained of and left
+    /// out.
     pub(crate) fn texts(&self) -> Option<Vec<(&'a str, Field<'a>)>> {
         let elements = self.elements()?;
         Some(elements.into_iter().filter_map(|field| field.text().map(|text| (text, field))).collect())

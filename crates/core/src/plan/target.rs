@@ -183,7 +183,8 @@ fn target(table: &Table, plan: &Table, shared: Shared, reader: &Reader) -> Place
     PlacedTarget { target, place: table.field("name").map_or(table.place.clone(), |field| field.place), own_machine }
 }
 
-/// What a target says of itself, as far as it can be read: a name is made of it even if some of it is wrong.
+/// What a target says of itself, as far as it can be read: a name is made of it even if some of it
+/// is wrong.
 fn described(table: &Table, driver: Option<&FilesystemEntry>) -> Target {
     let as_text = |key: &str| table.field(key).and_then(|field| field.value.as_str().map(String::from));
     if let Some(field) = table.field("variant") {
@@ -300,7 +301,8 @@ fn slip_in_mount(text: &str, driver: Option<&FilesystemEntry>) -> Option<(String
     }
     let driver = driver.filter(|driver| !driver.mount_options.is_empty())?;
     let name = text.split('=').next().unwrap_or_default();
-    // A name that is not known may be of a newer kernel; one that differs from a known one in a letter is a slip.
+    // A name that is not known may be of a newer kernel; one that differs from a known one in a
+    // letter is a slip.
     let near = one_slip_from(name, driver.mount_options)?;
     let message = format!("{} has no mount option {}", driver.name, quoted(name));
     Some((message, format!("did you mean `{}`?", text.replacen(name, near, 1)).into()))
@@ -386,7 +388,8 @@ fn made_name(target: &Target, machine: &[(String, String)], backing: Option<&Bac
 }
 
 impl Target {
-    /// What is chosen for its file system and what lies below, a word or a few each, in the order of made names.
+    /// What is chosen for its file system and what lies below, a word or a few each, in the order
+    /// of made names.
     fn options(&self) -> Vec<String> {
         let made = self.variant.iter().chain(&self.mkfs).chain(&self.mount).cloned();
         let in_place = self.nodatacow.then(|| "nodatacow".to_string());

@@ -1,5 +1,5 @@
-//! What people turn: options of file systems, settings of layers, of the block layer and of the kernel, each as data of its owner,
-//! with the values that are worth a trial.
+//! What people turn: options of file systems, settings of layers, of the block layer and of the
+//! kernel, each as data of its owner, with the values that are worth a trial.
 
 use super::setting::leaked;
 use super::{Catalogue, Settings, Target};
@@ -7,7 +7,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The text of a TOML file with a `[[tunable]]` for each [`Tunable`]; it is read when its rows are asked for.
+/// The text of a TOML file with a `[[tunable]]` for each [`Tunable`]; it is read when its rows are
+/// asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunables(pub &'static str);
 
@@ -51,7 +52,8 @@ pub enum TunableKind {
     Queue,
     /// The file of that name below /proc/sys/vm.
     Sysctl,
-    /// A parameter of this kernel module. No plan can set it: it holds for all file systems of the kind on the machine.
+    /// A parameter of this kernel module. No plan can set it: it holds for all file systems of the
+    /// kind on the machine.
     Module(&'static str),
     /// A setting of this layer, where a target has the layer.
     Layer(&'static str),
@@ -63,7 +65,8 @@ pub enum TunableKind {
 pub struct TunableValue {
     /// As people say it: `256`, `zstd:1`, `off`.
     pub name: &'static str,
-    /// What a target gets: words of mkfs, mount options, or the one text of a setting. None where that is as good as nothing written.
+    /// What a target gets: words of mkfs, mount options, or the one text of a setting. None where
+    /// that is as good as nothing written.
     #[serde(default, deserialize_with = "leaked")]
     pub words: &'static [&'static str],
     /// What the default has and this value has not, in words.
@@ -91,7 +94,8 @@ pub enum Weakened {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactForm {
-    /// As it was asked for, by the option's or the file's name; a default of a mount is shown nowhere.
+    /// As it was asked for, by the option's or the file's name; a default of a mount is shown
+    /// nowhere.
     #[default]
     AsAsked,
     Text(&'static str),
@@ -108,8 +112,8 @@ pub enum TunableDefault {
     Depends(&'static str),
 }
 
-/// How a file system that is there gets another value. In lines, `{}` stands for the words of the value, and `{value}` for its
-/// name; a line with neither switches on.
+/// How a file system that is there gets another value. In lines, `{}` stands for the words of the
+/// value, and `{value}` for its name; a line with neither switches on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -206,8 +210,8 @@ impl Change {
 }
 
 impl Tunable {
-    /// The line that gives the value to a file system that is there, with DEVICE, FOLDER or POOL for what only its owner knows;
-    /// `None` where there is no such line, or nothing to write.
+    /// The line that gives the value to a file system that is there, with DEVICE, FOLDER or POOL
+    /// for what only its owner knows; `None` where there is no such line, or nothing to write.
     pub fn line(&self, value: &TunableValue) -> Option<String> {
         let line = match self.change {
             Change::Remount => REMOUNT,
@@ -292,7 +296,8 @@ impl Catalogue {
 /// The one file of a queue that is a key of a target by itself.
 pub const SCHEDULER: &str = "scheduler";
 
-/// Appends an option of mkfs and its list, to the list that the words have of the same option where they have one.
+/// Appends an option of mkfs and its list, to the list that the words have of the same option where
+/// they have one.
 pub fn join(words: &mut Vec<String>, pair: &[&str]) {
     let at = words.iter().position(|word| Some(&word.as_str()) == pair.first());
     match (at.and_then(|at| words.get_mut(at + 1)), pair) {

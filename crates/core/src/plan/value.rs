@@ -1,4 +1,5 @@
-//! Settings of a plug-in: what was written, checked by the kind that the plug-in declares, and the defaults.
+//! Settings of a plug-in: what was written, checked by the kind that the plug-in declares, and the
+//! defaults.
 
 use super::complaint::{Complaints, Place, Problem, listed, nearest, quoted};
 use super::flag::looks_like_path;
@@ -10,9 +11,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use toml::de::{DeString, DeValue};
 
-/// The settings that the fields give, and the defaults of the others, and what the machine has against them. `place` is
-/// where the plug-in is chosen; `own` are the keys that stand beside its settings, as far as a slip of the pen may mean
-/// one.
+/// The settings that the fields give, and the defaults of the others, and what the machine has
+/// against them. `place` is where the plug-in is chosen; `own` are the keys that stand beside its
+/// settings, as far as a slip of the pen may mean one.
 pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], place: &Place, reader: &Reader) -> Settings {
     let before = reader.complaints.len();
     let settings = read(entry, given, own, reader);
@@ -153,7 +154,8 @@ pub(super) fn choice(field: &Field, choices: &[&'static str]) -> Option<&'static
     })
 }
 
-/// The path as absolute text: `~` is the home directory, anything relative lies in the plan's folder.
+/// The path as absolute text: `~` is the home directory, anything relative lies in the plan's
+/// folder.
 pub(super) fn path(field: &Field, folder: &Path) -> Option<String> {
     let text = field.text()?;
     let full = match home(text) {

@@ -83,7 +83,8 @@ pub(super) fn verdict_spec(plan: &Table, asked: &[WorkShares], reader: &Reader) 
     VerdictSpec { require, holds: holds(&table), limits: limits(&table, asked), ..spec }
 }
 
-/// Whether they are counts, and every work or phase that is not left out; nothing where no work says anything.
+/// Whether they are counts, and every work or phase that is not left out; nothing where no work
+/// says anything.
 fn parts(asked: &[WorkShares]) -> (Amounts, Vec<VerdictTerm>) {
     let shares = || asked.iter().flat_map(|asked| &asked.shares);
     let Some(first) = shares().next() else { return Default::default() };
@@ -166,7 +167,8 @@ fn limit(field: &Field, phases: Option<&[String]>) -> Option<Limit> {
     Some(Limit { phase: phase.map(String::from), metric: metric.into(), at_most })
 }
 
-/// A name as the journal has it. Which of them a run is going to have is not known here, so only its shape is checked.
+/// A name as the journal has it. Which of them a run is going to have is not known here, so only
+/// its shape is checked.
 fn metric<'n>(field: &Field, name: &'n str) -> Option<&'n str> {
     if let Some(metric) = metric::by_alias(name) {
         return Some(metric);

@@ -1,8 +1,8 @@
-//! Words of a plan for mkfs and mount. Both run as root and past all that guards a disk, so no word may lead to a device, a
-//! file or a program but the target's own.
+//! Words of a plan for mkfs and mount. Both run as root and past all that guards a disk, so no word
+//! may lead to a device, a file or a program but the target's own.
 //!
-//! They are started in a folder of the run that holds no file. A word without a slash names nothing there, whatever links
-//! are made meanwhile, so its text is enough to judge it.
+//! They are started in a folder of the run that holds no file. A word without a slash names nothing
+//! there, whatever links are made meanwhile, so its text is enough to judge it.
 
 use super::Target;
 use super::complaint::quoted;

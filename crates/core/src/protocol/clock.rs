@@ -1,10 +1,11 @@
-//! Whether a guest's clock goes as the host's: an emulated one can go many times too fast on a busy machine, and
-//! nothing in the guest would show it.
+//! Whether a guest's clock goes as the host's: an emulated one can go many times too fast on a busy
+//! machine, and nothing in the guest would show it.
 
 use jiff::{SignedDuration, Timestamp};
 use std::time::{Duration, Instant};
 
-/// Share of the time between two words by which the clocks may differ, beside what a word takes on its way.
+/// Share of the time between two words by which the clocks may differ, beside what a word takes on
+/// its way.
 const TOLERANCE: f64 = 0.02;
 const ON_THE_WAY: Duration = Duration::from_millis(300);
 
@@ -16,7 +17,8 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Now on the host's, and what the guest says that it is there (RFC 3339); `None` if that is no time.
+    /// Now on the host's, and what the guest says that it is there (RFC 3339); `None` if that is no
+    /// time.
     pub fn now(guest: &str) -> Option<ClockPair> {
         Some(ClockPair { guest: guest.parse().ok()?, host: Instant::now() })
     }

@@ -1,5 +1,5 @@
-//! The agent's end of the pipe. When the host is gone, teardown must still go on: telling fails silently then, asking says
-//! [`Interrupted`].
+//! The agent's end of the pipe. When the host is gone, teardown must still go on: telling fails
+//! silently then, asking says [`Interrupted`].
 
 use super::{Answer, Boot, Booted, PhaseClock, Question, Request, Say};
 use crate::journal::Record;
@@ -75,8 +75,8 @@ impl Link {
         }
     }
 
-    /// Has the host drop what it has cached of the machine's disks. The reason, where it has not; none where no host has
-    /// such a cache.
+    /// Has the host drop what it has cached of the machine's disks. The reason, where it has not;
+    /// none where no host has such a cache.
     pub fn forget_below(&mut self) -> Result<Option<String>> {
         if !self.can(Question::ForgetCache) {
             return Ok(None);

@@ -11,7 +11,8 @@ pub const GUEST_FACTS: &str = "/run/pickfs-facts.json";
 /// Where a guest has the programs that it was started with. No other machine has this folder.
 pub const GUEST_PROGRAMS: &str = "/pickfs";
 
-/// The id of every run inside a simulated machine: a run's own would move addresses, and with them times.
+/// The id of every run inside a simulated machine: a run's own would move addresses, and with them
+/// times.
 pub const SIMULATED_RUN: &str = "simulated";
 
 /// The one line on an agent's stdin.
@@ -48,7 +49,8 @@ pub struct Arrival {
     /// Where that machine records what the target's disk is given, as a device of it.
     #[serde(default)]
     pub recording: Option<PathBuf>,
-    /// Its clock counts instructions: a reading is the same each time, and the processor always as fast.
+    /// Its clock counts instructions: a reading is the same each time, and the processor always as
+    /// fast.
     #[serde(default)]
     pub is_simulated: bool,
 }
@@ -62,14 +64,17 @@ pub enum Job {
         cells: CellsRun,
     },
     Cell(Box<Cell>),
-    /// Done as any cell, and then forgotten: memory, programs and disk are no longer new for those that count.
+    /// Done as any cell, and then forgotten: memory, programs and disk are no longer new for those
+    /// that count.
     WarmUp(Box<Cell>),
-    /// Cells of one target, one a work: its stack is built, written to and taken down. The agent reports how each would end.
+    /// Cells of one target, one a work: its stack is built, written to and taken down. The agent
+    /// reports how each would end.
     Try(Vec<Cell>),
     /// Take steps back, last first; processes of the run are killed before.
     Undo {
         steps: Vec<StepTaken>,
-        /// Those of the plan: settings of the disks that they name are written back, and those of no other disk.
+        /// Those of the plan: settings of the disks that they name are written back, and those of
+        /// no other disk.
         backings: Vec<Chosen>,
     },
     /// What this machine has against settings of a plan. Nothing is changed.
@@ -82,7 +87,8 @@ pub enum Job {
 pub enum CellsRun {
     /// On the same machine: host settings are fixed and raw speeds measured once.
     Here,
-    /// On machines of their own: what they need is put into a [`Bundle`]; nothing here is set or mounted.
+    /// On machines of their own: what they need is put into a [`Bundle`]; nothing here is set or
+    /// mounted.
     Elsewhere,
 }
 
@@ -124,8 +130,8 @@ pub struct Bundle {
     pub archive: Option<PathBuf>,
     /// Sources of kernel modules that are known: what of the packages is to be compiled.
     pub module_sources: Vec<ModuleSource>,
-    /// Of every file system and layer that is known, whatever the plan has: what another target needs must not change what a cell
-    /// finds in its machine.
+    /// Of every file system and layer that is known, whatever the plan has: what another target
+    /// needs must not change what a cell finds in its machine.
     pub modules: Vec<ModulesOf>,
     /// By the names of the plan's targets.
     pub targets: BTreeMap<String, TargetBundle>,
@@ -150,7 +156,8 @@ pub struct ModuleSource {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetBundle {
-    /// Files and devices that are its disks, in order; none where its backing cannot be taken elsewhere.
+    /// Files and devices that are its disks, in order; none where its backing cannot be taken
+    /// elsewhere.
     pub disks: Option<Vec<PathBuf>>,
     /// Debian packages with the programs that build its stack.
     pub packages: Vec<String>,
@@ -191,9 +198,11 @@ pub enum Say {
     Doing(String),
     /// The clock of a phase has stopped, in a simulation: for no journal.
     Clock(Box<PhaseClock>),
-    /// The host is to drop what it has cached of the machine's disks; the agent goes on when it has.
+    /// The host is to drop what it has cached of the machine's disks; the agent goes on when it
+    /// has.
     ForgetCache,
-    /// The host is to boot another machine from the same disks, of which nothing is mounted until it has answered.
+    /// The host is to boot another machine from the same disks, of which nothing is mounted until
+    /// it has answered.
     Boot(Box<Boot>),
     /// The end of preparing for machines elsewhere.
     Prepared(Box<Bundle>),
@@ -212,7 +221,8 @@ pub struct PhaseClock {
     pub sync_ns: u64,
     /// What of the sync is not counted, as it takes as long when there is nothing to do.
     pub uncounted_ns: u64,
-    /// As the driver of simulated disks shows them: before the work, when it had returned, and when all was durable.
+    /// As the driver of simulated disks shows them: before the work, when it had returned, and when
+    /// all was durable.
     pub waits: [String; 3],
 }
 
@@ -262,7 +272,8 @@ pub struct Booted {
     pub write_bytes: u64,
     /// What failed of the system's units.
     pub failed: Vec<String>,
-    /// What the emulator itself had read from block devices by then; none where the host does not tell.
+    /// What the emulator itself had read from block devices by then; none where the host does not
+    /// tell.
     pub host_read_bytes: Option<u64>,
     /// What the host had in its memory of the disks before, though it was to drop it.
     pub cached_bytes: u64,

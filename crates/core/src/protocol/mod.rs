@@ -1,5 +1,5 @@
-//! What host and agent say to each other: one request on the agent's stdin, then journal records on its stdout, some of
-//! which wait for an [`Answer`].
+//! What host and agent say to each other: one request on the agent's stdin, then journal records on
+//! its stdout, some of which wait for an [`Answer`].
 //!
 //! This room must not know how an agent is reached, what a cell measures, or who undoes what.
 

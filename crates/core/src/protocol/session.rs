@@ -68,7 +68,8 @@ impl Connection {
 }
 
 impl Connection {
-    /// Starts a program that says nothing on its stdout, which is given back: it closes when the program ends.
+    /// Starts a program that says nothing on its stdout, which is given back: it closes when the
+    /// program ends.
     pub fn open_silent(command: &mut Command) -> Result<(Connection, ChildStdout)> {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_string_lossy().into_owned();
@@ -138,7 +139,8 @@ impl Session {
         self.child.id()
     }
 
-    /// The next line, waited for a quarter of a second: waking up oftener would be seen in what the agent times. Fails for a line that no agent says.
+    /// The next line, waited for a quarter of a second: waking up oftener would be seen in what the
+    /// agent times. Fails for a line that no agent says.
     pub fn hear(&mut self) -> Result<Heard> {
         match self.lines.recv_timeout(TICK) {
             Ok(line) => line.map(Heard::Line),
@@ -198,8 +200,8 @@ fn write_lines(mut to: impl Write + Send + 'static) -> Sender<Vec<u8>> {
     send
 }
 
-/// Until the agent closes its end. A last line without an end is torn and dropped; one that has no end in sight is an
-/// error.
+/// Until the agent closes its end. A last line without an end is torn and dropped; one that has no
+/// end in sight is an error.
 fn read_lines(from: impl Read + Send + 'static) -> Receiver<Result<String>> {
     let (send, lines) = mpsc::sync_channel(MOST_LINES);
     std::thread::spawn(move || {

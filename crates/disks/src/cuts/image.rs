@@ -13,11 +13,13 @@ pub enum Loses {
     All,
     /// What the model of the disk had not brought to the medium by then.
     Cached,
-    /// Some of it, drawn by the seed, and some writes in part: sectors of this number at a time are whole.
+    /// Some of it, drawn by the seed, and some writes in part: sectors of this number at a time are
+    /// whole.
     Some { whole: u64 },
 }
 
-/// What is on the disk: of each sector the write that it has. Where there is none it is as it was at first, zeros.
+/// What is on the disk: of each sector the write that it has. Where there is none it is as it was
+/// at first, zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Image {
     /// Number of writes that surely are there, in the order of [`Survivors`].
@@ -33,7 +35,8 @@ pub struct Survivors<'a> {
     by_time: Vec<(u64, u32)>,
     /// How many of these have been reached.
     reached: usize,
-    /// The write that each sector has surely; one that was given later is never replaced by an earlier one.
+    /// The write that each sector has surely; one that was given later is never replaced by an
+    /// earlier one.
     pub base: HashMap<u64, u32>,
     /// Sectors whose write changed since they were last asked for.
     changed: Vec<u64>,

@@ -86,7 +86,8 @@ mod tests {
 
     const SECTORS: u64 = 64;
 
-    /// At each moment the disk holds what a plain replay gives, also after others have written to it.
+    /// At each moment the disk holds what a plain replay gives, also after others have written to
+    /// it.
     #[test]
     fn a_disk_that_becomes_one_image_after_the_other_holds_each() {
         let mut random = Random::new(5, 5);

@@ -1,8 +1,9 @@
-//! What is on a disk when its power is cut: from a recording of all that it was given, for any moment and for several kinds
-//! of disks. Each image is put on a disk by writing only where it differs from what the disk holds.
+//! What is on a disk when its power is cut: from a recording of all that it was given, for any
+//! moment and for several kinds of disks. Each image is put on a disk by writing only where it
+//! differs from what the disk holds.
 //!
-//! It must not know what wrote to the disk, nor how that is judged. Files and devices are read and written at places; there
-//! is no clock here, and the same seed gives the same images.
+//! It must not know what wrote to the disk, nor how that is judged. Files and devices are read and
+//! written at places; there is no clock here, and the same seed gives the same images.
 
 mod image;
 mod medium;

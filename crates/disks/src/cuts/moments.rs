@@ -23,7 +23,8 @@ pub struct Moment {
     pub evenly: bool,
 }
 
-/// The moments of all spans, ascending. One in each of as many equal stretches, so that they cover the whole span.
+/// The moments of all spans, ascending. One in each of as many equal stretches, so that they cover
+/// the whole span.
 pub fn moments(spans: &[Span], flushes: &[u64], seed: u64) -> Vec<Moment> {
     let mut found = Vec::new();
     for (number, span) in spans.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Reads what the driver of a simulated disk has recorded (`simdisk.c`): a first page with counts, then one entry behind the
-//! other, each write with its data.
+//! Reads what the driver of a simulated disk has recorded (`simdisk.c`): a first page with counts,
+//! then one entry behind the other, each write with its data.
 
 use super::NEVER;
 use anyhow::{Context, Result, bail, ensure};
@@ -25,7 +25,8 @@ pub enum Mode {
     Places = 2,
 }
 
-/// A write, with what became of it. Times are nanoseconds of the recorded machine's clock, [`NEVER`] where it did not happen.
+/// A write, with what became of it. Times are nanoseconds of the recorded machine's clock,
+/// [`NEVER`] where it did not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     pub first: u64,
@@ -34,8 +35,8 @@ pub struct Write {
     pub data_at: u64,
     pub submitted: u64,
     pub acknowledged: u64,
-    /// No cut takes it any more: it was acknowledged with force unit access or by a disk that forgets nothing, or a flush that
-    /// came behind its end was acknowledged.
+    /// No cut takes it any more: it was acknowledged with force unit access or by a disk that
+    /// forgets nothing, or a flush that came behind its end was acknowledged.
     pub durable: u64,
     /// It was on the medium, whether anything asked for it or not.
     pub on_medium: u64,
@@ -201,14 +202,15 @@ impl Reader {
         }
     }
 
-    /// A hard disk has written an extent of its cache: what was in the cache when it began. What lies only in part in the extent
-    /// is not counted.
+    /// A hard disk has written an extent of its cache: what was in the cache when it began. What
+    /// lies only in part in the extent is not counted.
     fn land(&mut self, first: u64, sectors: u64, begun: u64, when: u64) {
         let (command, link) = (self.page.command_ns, self.page.link_ps);
         let writes = &mut self.recording.writes;
         self.unlanded.retain(|(number, _)| {
             let write = &mut writes[*number];
-            // When it came into the cache: its command and its transfer are over when it is acknowledged.
+            // When it came into the cache: its command and its transfer are over when it is
+            // acknowledged.
             let transfer = write.sectors.saturating_mul(link) / 1000;
             let cached = write.acknowledged.saturating_sub(command.saturating_add(transfer));
             let ends = write.first + write.sectors;

@@ -1,5 +1,5 @@
-//! A second witness: the log of dm-log-writes, which lies on top of the recorded disk. At each flush both must give the same disk.
-//! Format and order of the log: drivers/md/dm-log-writes.c.
+//! A second witness: the log of dm-log-writes, which lies on top of the recorded disk. At each
+//! flush both must give the same disk. Format and order of the log: drivers/md/dm-log-writes.c.
 
 use super::SECTOR;
 use super::image::{Image, Loses, Survivors};
@@ -40,7 +40,8 @@ pub struct Agreement {
     pub flushes: usize,
     /// Flushes that the recording has from the time before the log began.
     pub before: usize,
-    /// The number of the first flush at which the images differ, and a sector; none where all are equal.
+    /// The number of the first flush at which the images differ, and a sector; none where all are
+    /// equal.
     pub differs: Option<(usize, u64)>,
     /// Flushes at which the images differ.
     pub unequal: usize,
@@ -73,9 +74,9 @@ impl Witness {
         Ok(None)
     }
 
-    /// Compares whole disks at each flush of the log with those that a disk holds at the same flush of the recording which
-    /// loses all that was not flushed. Both end with the same flush; what came before the log is the same
-    /// on both sides.
+    /// Compares whole disks at each flush of the log with those that a disk holds at the same flush
+    /// of the recording which loses all that was not flushed. Both end with the same flush; what
+    /// came before the log is the same on both sides.
     pub fn compare(&self, log: &File, recording: &Recording, recorded: &File) -> Result<Agreement> {
         let (all, logged) = (recording.flushes.len(), self.entries.iter().filter(|entry| entry.is_flush).count());
         let before = all.checked_sub(logged);

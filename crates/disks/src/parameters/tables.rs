@@ -19,7 +19,8 @@ pub(super) fn flushes(disk: &Disk, words: &mut Words) -> Result<bool> {
     Ok(true)
 }
 
-/// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge to the inner one.
+/// Zones have the same number of cylinders each, and tracks that shorten evenly from the outer edge
+/// to the inner one.
 pub(super) fn of_arm(disk: &Disk, words: &mut Words) -> Result<()> {
     let (heads, sectors) = (words[at("HEADS")], words[at("SECTORS")]);
     let (zones, outer, inner) = (disk.number("zones")?, disk.number("outer_sectors")?, disk.number("inner_sectors")?);
@@ -42,8 +43,8 @@ pub(super) fn of_arm(disk: &Disk, words: &mut Words) -> Result<()> {
     seeks(disk, cylinders * zones, words)
 }
 
-/// As a root of the distance up to a boundary, then as a line (Ruemmler and Wilkes 1994), at distances that grow evenly
-/// in their logarithm; the model interpolates between them.
+/// As a root of the distance up to a boundary, then as a line (Ruemmler and Wilkes 1994), at
+/// distances that grow evenly in their logarithm; the model interpolates between them.
 fn seeks(disk: &Disk, cylinders: u64, words: &mut Words) -> Result<()> {
     let unit = match disk.sourced("seek_unit")?.is.as_str() {
         Some("stroke") => (cylinders - 1).max(1) as f64,

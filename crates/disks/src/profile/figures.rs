@@ -36,7 +36,8 @@ pub struct Writes {
 pub(crate) struct Parameter {
     pub name: &'static str,
     pub value: f64,
-    /// Where one number is not enough: pairs of percent and value, with their median as `value`. Empty elsewhere.
+    /// Where one number is not enough: pairs of percent and value, with their median as `value`.
+    /// Empty elsewhere.
     pub pairs: Vec<[f64; 2]>,
 }
 
@@ -45,7 +46,8 @@ pub(crate) fn parameter(name: &'static str, value: f64) -> Parameter {
 }
 
 impl Writes {
-    /// Nanoseconds of flushes after this number of writes, the shortest first; none where there are none.
+    /// Nanoseconds of flushes after this number of writes, the shortest first; none where there are
+    /// none.
     pub fn flushes_after(&self, unsaved: usize) -> Option<Vec<f64>> {
         let (_, times) = self.flushes.iter().find(|(count, times)| *count == unsaved && !times.is_empty())?;
         let mut sorted = times.clone();
@@ -57,8 +59,9 @@ impl Writes {
 /// A time that is farther than this from its line is a corner of its own, as a share of the line.
 pub(crate) const NEAR: f64 = 0.02;
 
-/// Pairs of percent and time, at most `most`, whose lines follow the sorted times: both ends, and then the time that is farthest
-/// from its line, until all are near. So a gap between two modes has a corner on each side.
+/// Pairs of percent and time, at most `most`, whose lines follow the sorted times: both ends, and
+/// then the time that is farthest from its line, until all are near. So a gap between two modes has
+/// a corner on each side.
 pub(crate) fn distribution(sorted: &[f64], most: usize) -> Vec<[f64; 2]> {
     let last = sorted.len().saturating_sub(1);
     let mut corners = vec![0, last];

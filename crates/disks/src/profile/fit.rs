@@ -26,7 +26,8 @@ pub struct About<'a> {
     pub depth: usize,
 }
 
-/// The model of its kind with every parameter that was measured. Ranges are those of the rounds, each fitted by itself.
+/// The model of its kind with every parameter that was measured. Ranges are those of the rounds,
+/// each fitted by itself.
 pub fn fitted(rounds: &[Round], base: &Disk, base_name: &str, about: &About) -> Result<FittedModel> {
     let base = base.with("capacity_gb", about.sectors as f64 * 512.0 / 1e9)?;
     let base = base.with("depth", about.depth as f64)?;

@@ -1,4 +1,5 @@
-//! The parameters of flash, from what a round has measured: those with which the model gives the same.
+//! The parameters of flash, from what a round has measured: those with which the model gives the
+//! same.
 
 use super::super::parameters::{Disk, FLUSH, MOST_FLUSHES, at};
 use super::super::virtual_clock::{Clock, Loop, PAGE, Random, asked};
@@ -36,7 +37,8 @@ pub(crate) fn parameters(round: &Round, base: &Disk) -> Result<Vec<Parameter>> {
     Ok(found)
 }
 
-/// For a number of dies: the error of the model in squared logarithms, that number, and the time of frames that fits best.
+/// For a number of dies: the error of the model in squared logarithms, that number, and the time of
+/// frames that fits best.
 fn many(round: &Round, base: &Disk, dies: f64) -> Result<(f64, f64, f64)> {
     let base = base.with("dies", dies)?.with("link_frames_us", 0.0)?;
     let Some((deepest, measured)) = round.random.iter().max_by_key(|(depth, _)| *depth) else {
@@ -54,7 +56,8 @@ fn many(round: &Round, base: &Disk, dies: f64) -> Result<(f64, f64, f64)> {
     Ok((off, dies, frames))
 }
 
-/// The argument between both at which a rising function has this value, by halving; the nearer end where there is none.
+/// The argument between both at which a rising function has this value, by halving; the nearer end
+/// where there is none.
 fn where_it_gives(low: f64, high: f64, value: f64, of: impl Fn(f64) -> Result<f64>) -> Result<f64> {
     let (mut low, mut high) = (low, high);
     if of(low)? >= value {
@@ -95,14 +98,16 @@ fn writes(round: &Round, found: &[Parameter], base: &Disk) -> Result<Vec<Paramet
     }
     let flushes = [0, 1, 256].map(|unsaved| writes.flushes_after(unsaved));
     let [Some(empty), Some(one), Some(full)] = flushes else { return Ok(more) };
-    // With capacitors a flush has nothing to wait for. Of flushes with modes the shortest are alike.
+    // With capacitors a flush has nothing to wait for. Of flushes with modes the shortest are
+    // alike.
     let protected = f64::from(u8::from(full[0] - empty[0] < LONGER));
     disk = disk.with("power_loss_protection", protected)?;
     more.extend([parameter("power_loss_protection", protected), flush_times(&one, &disk)?]);
     Ok(more)
 }
 
-/// A number where all flushes take as long, else a distribution; both less what the model takes for the write.
+/// A number where all flushes take as long, else a distribution; both less what the model takes for
+/// the write.
 fn flush_times(sorted: &[f64], disk: &Disk) -> Result<Parameter> {
     let write = flush_after_one(&disk.with(FLUSH, 0.0)?)?;
     let us = |ns: f64| ((ns - write) / 1e3).max(0.0);

@@ -4,7 +4,8 @@ use super::super::parameters::{Disk, significant};
 use super::figures::{Parameter, Round, median, parameter};
 use anyhow::Result;
 
-/// Lengths of tracks at the outer and the inner edge, in any unit. Between them they fall evenly with the radius.
+/// Lengths of tracks at the outer and the inner edge, in any unit. Between them they fall evenly
+/// with the radius.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lengths {
     outer: f64,
@@ -12,8 +13,8 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// From shares of the sectors and speeds there. Tracks that fall evenly with the radius have squares that fall evenly
-    /// with the sectors.
+    /// From shares of the sectors and speeds there. Tracks that fall evenly with the radius have
+    /// squares that fall evenly with the sectors.
     pub(crate) fn of(speeds: &[(f64, f64)]) -> Lengths {
         let count = speeds.len() as f64;
         let squares = || speeds.iter().map(|(share, speed)| (*share, speed * speed));
@@ -38,7 +39,8 @@ pub(crate) fn parameters(round: &Round, base: &Disk) -> Result<Vec<Parameter>> {
     let backwards = round.backwards.unwrap_or(f64::NAN);
     let beginning = round.sequential.first().map_or(f64::NAN, |(_, speed)| *speed);
     let mut found = Vec::new();
-    // The next read ends one turn later, less the 4 KiB between both ends. Much sooner: it was in the disk's cache.
+    // The next read ends one turn later, less the 4 KiB between both ends. Much sooner: it was in
+    // the disk's cache.
     let turn = backwards + 4096.0 / beginning * 1e9;
     let is_turn = turn > 3e6;
     let turn = if is_turn { turn } else { given("turn_us")? * 1e3 };
@@ -85,7 +87,8 @@ fn seeks(round: &Round, turn: f64, rest: f64) -> Vec<Parameter> {
     names.into_iter().chain(rest).map(|(name, value)| parameter(name, value)).collect()
 }
 
-/// A root of the distance, then a line that continues it (Ruemmler and Wilkes 1994); microseconds, shares of the stroke.
+/// A root of the distance, then a line that continues it (Ruemmler and Wilkes 1994); microseconds,
+/// shares of the stroke.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Curve {
     short: f64,

@@ -1,6 +1,7 @@
-//! Measures a disk and fits a model to it. [`measure`] asks the disk, [`fitted`] computes, [`real`] is a block device; a model
-//! on its virtual clock is measured in the same way, which is how the tests know that its parameters are found again. It must not
-//! know who asks, nor where the model's file goes.
+//! Measures a disk and fits a model to it. [`measure`] asks the disk, [`fitted`] computes, [`real`]
+//! is a block device; a model on its virtual clock is measured in the same way, which is how the
+//! tests know that its parameters are found again. It must not know who asks, nor where the model's
+//! file goes.
 
 mod figures;
 mod fit;

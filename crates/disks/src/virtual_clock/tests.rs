@@ -1,5 +1,5 @@
-//! The models, held against what must hold of any disk and against closed forms; and the same with errors planted in
-//! `model.c`, each of which must be found.
+//! The models, held against what must hold of any disk and against closed forms; and the same with
+//! errors planted in `model.c`, each of which must be found.
 
 use super::super::parameters::Words;
 use super::*;
@@ -342,7 +342,8 @@ fn units(make: Make) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes are as quick as the log takes them until it is full, and then as slow as bands are written; idle time empties it.
+/// Writes are as quick as the log takes them until it is full, and then as slow as bands are
+/// written; idle time empties it.
 fn bands(make: Make) -> Result<(), String> {
     let mut words = table("smr-5900");
     words[at("LOG_SECTORS")] = 1 << 16;
@@ -554,7 +555,8 @@ fn a_disk_without_tracks_is_refused() {
     }
 }
 
-/// What a power cut spares is on the medium: by the end of a FLUSH that is each sector that was written, once.
+/// What a power cut spares is on the medium: by the end of a FLUSH that is each sector that was
+/// written, once.
 #[test]
 fn all_that_was_written_has_landed_when_a_flush_ends() {
     for (name, start) in [("hdd-7200", 4096), ("nvme", 0), ("sata-ssd", 0)] {

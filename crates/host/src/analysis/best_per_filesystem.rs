@@ -1,8 +1,8 @@
-//! The best target of each file system, and those against each other: which scheduler (or other option) for each, and then
-//! which of them all.
+//! The best target of each file system, and those against each other: which scheduler (or other
+//! option) for each, and then which of them all.
 //!
-//! Who is compared is chosen by the times themselves, so the intervals are those that hold for all pairs of targets
-//! together: what is chosen among them cannot make any of them false.
+//! Who is compared is chosen by the times themselves, so the intervals are those that hold for all
+//! pairs of targets together: what is chosen among them cannot make any of them false.
 
 use super::elimination::{Race, higher_total};
 use super::judged_pairs::JudgedPairs;
@@ -64,8 +64,8 @@ fn groups(case: &ReportInput, ranked: &[usize]) -> Vec<Group> {
     groups
 }
 
-/// The values that file systems share, and those of one alone, in the order of the plan; nothing where they do not share two,
-/// or a file system has one of them twice.
+/// The values that file systems share, and those of one alone, in the order of the plan; nothing
+/// where they do not share two, or a file system has one of them twice.
 fn factor(groups: &[Group]) -> Vec<String> {
     let mut values: Vec<&String> = Vec::new();
     for (_, value) in groups.iter().flat_map(|group| &group.members) {

@@ -1,8 +1,9 @@
 //! One plan on several machines: what holds on all of them.
 //!
-//! Machines are the observations. Within each machine two targets are compared as its own report compares them, paired by
-//! round; no round of one machine is ever paired with one of another. These ratios are then combined with random effects.
-//! A target is picked only if it is good enough on average over machines like these, and no machine clearly contradicts.
+//! Machines are the observations. Within each machine two targets are compared as its own report
+//! compares them, paired by round; no round of one machine is ever paired with one of another.
+//! These ratios are then combined with random effects. A target is picked only if it is good enough
+//! on average over machines like these, and no machine clearly contradicts.
 
 use super::Model;
 use super::work::WorkReport;
@@ -36,9 +37,11 @@ pub struct AcrossRow {
 pub(crate) enum AcrossVerdict {
     /// By how much slower than the best it is at most on average, as a share.
     Pick { target: String, at_most: f64 },
-    /// `target` is best on average; `other` is clearly faster on some machines, by index, and clearly slower on others.
+    /// `target` is best on average; `other` is clearly faster on some machines, by index, and
+    /// clearly slower on others.
     Differs { target: String, other: String, faster_on: Vec<usize>, slower_on: Vec<usize> },
-    /// None is shown to be good enough; the best on average, and by how much slower than the best it may be.
+    /// None is shown to be good enough; the best on average, and by how much slower than the best
+    /// it may be.
     Unresolved { target: String, at_most: f64 },
     /// Best on average so far; an interval needs [`stats::FEWEST_MACHINES`].
     TooFewMachines { target: String },
@@ -99,7 +102,8 @@ impl Fleet<'_> {
     }
 }
 
-/// Several runs of a machine: their mean, with what they differ by where that is more than their errors.
+/// Several runs of a machine: their mean, with what they differ by where that is more than their
+/// errors.
 fn one_machine(runs: &[OnMachine]) -> Option<OnMachine> {
     let n = runs.len() as f64;
     let effects: Vec<f64> = runs.iter().map(|run| run.effect).collect();
@@ -185,8 +189,8 @@ fn verdict(fleet: &Fleet, targets: &[&str], threshold: f64) -> AcrossVerdict {
     }
 }
 
-/// Machines on which the first is clearly slower by more than matters, and those on which it is clearly faster; `None` unless
-/// there are both. The other is faster on the first ones.
+/// Machines on which the first is clearly slower by more than matters, and those on which it is
+/// clearly faster; `None` unless there are both. The other is faster on the first ones.
 pub(crate) fn contradiction(effects: &[OnMachine], threshold: f64) -> Option<(Vec<usize>, Vec<usize>)> {
     let margin = threshold.ln_1p();
     let where_ = |sign: f64| -> Vec<usize> {

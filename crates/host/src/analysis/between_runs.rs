@@ -1,12 +1,14 @@
-//! A run and one or several earlier ones of the same targets and works, on another kernel, machine or day: whether they
-//! can be compared at all, how every time has changed, and what that comes to.
+//! A run and one or several earlier ones of the same targets and works, on another kernel, machine
+//! or day: whether they can be compared at all, how every time has changed, and what that comes to.
 //!
-//! The gate asks one question: how much slower is any whole job at most? Rounds of two runs are not paired. A slowdown is
-//! clear if it is beyond the threshold with all whole jobs compared at once (Holm 1979: the chance of any false one is at
-//! most 5 %). All is well only if every whole job excludes a slowdown beyond the threshold; that needs no correction, as
-//! all of them must agree (Berger 1982). Between the two lies "inconclusive". Phases are detail. What whole runs of the same
-//! differ by is seen in several runs: of two runs without it, and of a busy machine, nothing is concluded. Two simulated
-//! runs are the exception to all scatter: a round of one and the same round of the other differ by what was changed alone.
+//! The gate asks one question: how much slower is any whole job at most? Rounds of two runs are not
+//! paired. A slowdown is clear if it is beyond the threshold with all whole jobs compared at once
+//! (Holm 1979: the chance of any false one is at most 5 %). All is well only if every whole job
+//! excludes a slowdown beyond the threshold; that needs no correction, as all of them must agree
+//! (Berger 1982). Between the two lies "inconclusive". Phases are detail. What whole runs of the
+//! same differ by is seen in several runs: of two runs without it, and of a busy machine, nothing
+//! is concluded. Two simulated runs are the exception to all scatter: a round of one and the same
+//! round of the other differ by what was changed alone.
 
 use super::judgement::{confidence, reliability};
 use super::plain::plain;
@@ -100,7 +102,8 @@ pub struct Changes {
     pub changes: Vec<Change>,
     pub missing: Vec<OnlyIn>,
     pub threshold: f64,
-    /// By how much slower any whole job is at most, as a share, at 95 %; `None` where one has no bound.
+    /// By how much slower any whole job is at most, as a share, at 95 %; `None` where one has no
+    /// bound.
     pub at_most: Option<f64>,
     /// Earlier runs, and others that show what runs differ by.
     pub runs: usize,
@@ -169,8 +172,9 @@ fn without(one: &impl serde::Serialize, free: &[&str]) -> Value {
     value
 }
 
-/// What levels of one series have in common: all that [`differences`] asks for, and the machine but for its kernel. A hash.
-/// `None` where the plan has no such target; a work that it does not have stands for all.
+/// What levels of one series have in common: all that [`differences`] asks for, and the machine but
+/// for its kernel. A hash. `None` where the plan has no such target; a work that it does not have
+/// stands for all.
 pub(crate) fn likeness(run: &Run, target: &str, work: &str) -> Option<String> {
     let mut plan = serde_json::to_value(&run.plan).unwrap_or_default();
     FREE.iter().chain(&["targets", "works", "jobs"]).for_each(|field| drop(remove(&mut plan, field)));
@@ -276,17 +280,17 @@ fn both_sides<'a>(old: &'a Observed<'a>, new: &'a Observed<'a>) -> Vec<(&'a str,
 pub struct Accepted {
     /// The smallest slowdown that matters, as a share.
     pub threshold: f64,
-    /// What two runs of the same are known to differ by, where one earlier run alone cannot show it: a standard deviation,
-    /// as a share.
+    /// What two runs of the same are known to differ by, where one earlier run alone cannot show
+    /// it: a standard deviation, as a share.
     pub scatter: Option<f64>,
 }
 
 /// A journal's run, and what was measured in it.
 pub type Measured<'a> = (&'a Run, &'a Folded);
 
-/// How the times of a run have changed since earlier ones that it can be compared with; `threshold` is the share that
-/// matters. Whole jobs decide; phases are their detail. `history` are other runs of what the one earlier run was of: they show what
-/// runs differ by, and are not compared.
+/// How the times of a run have changed since earlier ones that it can be compared with; `threshold`
+/// is the share that matters. Whole jobs decide; phases are their detail. `history` are other runs
+/// of what the one earlier run was of: they show what runs differ by, and are not compared.
 pub fn changes(old: &[Measured], history: &[Measured], new: Measured, accepted: Accepted) -> Changes {
     let threshold = accepted.threshold;
     let confidence = old.iter().map(|(run, _)| confidence(&run.plan)).fold(confidence(&new.0.plan), f64::max);
@@ -373,8 +377,8 @@ fn unreliable(is_new: bool, plan: &Plan, observed: &Observed) -> Option<Doubt> {
     Some(Doubt::Unreliable { is_new, reference: plain(&plan.reference), why })
 }
 
-/// Whether a run can show what runs of the same kind as this one differ by: of the same plan, kernel and machine, made before
-/// the new one, on a machine that was not busy.
+/// Whether a run can show what runs of the same kind as this one differ by: of the same plan,
+/// kernel and machine, made before the new one, on a machine that was not busy.
 pub fn is_history(one: Measured, old: Measured, new: Measured) -> bool {
     let machine = |(_, folded): Measured| {
         let facts =

@@ -16,8 +16,8 @@ pub(crate) struct Rules {
     /// What is picked where it is as good as any, and its second copy.
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
-    /// Races that share the chance that any target is called slower by luck: in this one, and in one of the parts
-    /// that are shown beside it.
+    /// Races that share the chance that any target is called slower by luck: in this one, and in
+    /// one of the parts that are shown beside it.
     pub races: usize,
     pub part_races: usize,
     /// Targets that take part in no further rounds.
@@ -28,7 +28,8 @@ pub(crate) struct Rules {
     pub adds: bool,
     /// Times are another program's, whose clock may be coarse.
     pub has_foreign_clock: bool,
-    /// No difference is called clear: the machine was busy, or the reference differs from its own copy.
+    /// No difference is called clear: the machine was busy, or the reference differs from its own
+    /// copy.
     pub is_unreliable: bool,
 }
 
@@ -63,7 +64,8 @@ impl Field {
         Field { looks: rules.looks.iter().map(seen).collect(), targets, logs, twins, lacking, tick }
     }
 
-    /// The upper bounds of the logarithms of the first over the second, by place; all hold together.
+    /// The upper bounds of the logarithms of the first over the second, by place; all hold
+    /// together.
     pub(crate) fn bounds(&self, comparisons: usize) -> Vec<Vec<f64>> {
         pickfs_stats::upper_bounds(&self.comparisons(comparisons), &self.looks)
     }
@@ -81,8 +83,8 @@ pub(crate) fn sums(of: &Rounds, reference: &Rounds) -> Option<Sums> {
     pickfs_stats::ratio_of_sums(&shared[0], &shared[1])
 }
 
-/// The rounds of all, and logarithms by round, alike for all: NaN where a target has no positive value, for a ratio to
-/// nothing says nothing.
+/// The rounds of all, and logarithms by round, alike for all: NaN where a target has no positive
+/// value, for a ratio to nothing says nothing.
 fn aligned(series: &[&Rounds]) -> (Vec<u32>, Vec<Vec<f64>>) {
     let mut rounds: Vec<u32> = series.iter().flat_map(|rounds| rounds.iter().map(|(round, _)| *round)).collect();
     rounds.sort_unstable();

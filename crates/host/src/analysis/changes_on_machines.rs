@@ -1,8 +1,8 @@
 //! What has changed between earlier and later runs, on several machines: what holds on all of them.
 //!
-//! On each machine its own later run is compared with its own earlier ones, as `changes` does; no run of one machine is ever
-//! compared with one of another. What each machine shows is then combined with random effects, and machines are the
-//! observations.
+//! On each machine its own later run is compared with its own earlier ones, as `changes` does; no
+//! run of one machine is ever compared with one of another. What each machine shows is then
+//! combined with random effects, and machines are the observations.
 
 use super::between_machines::{AcrossRow, contradiction, half_width};
 use super::between_runs::{Change, Changes, Doubt, Gate};
@@ -26,18 +26,21 @@ pub struct ChangeOnMachines {
     pub work: String,
     /// The target, later over earlier.
     pub row: AcrossRow,
-    /// Slower by more than the threshold on average over machines like these, with all rows compared at once.
+    /// Slower by more than the threshold on average over machines like these, with all rows
+    /// compared at once.
     pub is_regression: bool,
-    /// By how much slower it is at most on average, as a share, at 95 %; `None` below three machines.
+    /// By how much slower it is at most on average, as a share, at 95 %; `None` below three
+    /// machines.
     pub at_most: Option<f64>,
-    /// Machines, by index, on which it is clearly slower by more than the threshold, and on which clearly faster; `None`
-    /// unless there are both.
+    /// Machines, by index, on which it is clearly slower by more than the threshold, and on which
+    /// clearly faster; `None` unless there are both.
     pub differs: Option<(Vec<usize>, Vec<usize>)>,
 }
 
 const ALPHA: f64 = 0.05;
 
-/// `assumed` is the standard deviation by which two runs of the same differ, where one earlier run cannot show it.
+/// `assumed` is the standard deviation by which two runs of the same differ, where one earlier run
+/// cannot show it.
 pub fn changes_on_machines(found: &[(String, Changes)], assumed: f64) -> ChangesOnMachines {
     let first = found.first().map(|(_, changes)| changes);
     let threshold = first.map_or(0.0, |changes| changes.threshold);
@@ -73,7 +76,8 @@ pub fn changes_on_machines(found: &[(String, Changes)], assumed: f64) -> Changes
 fn effect(changes: &Changes, asked: &Change, assumed: f64) -> Option<OnMachine> {
     let is_meant = |one: &&Change| (&one.target, &one.work, &one.phase) == (&asked.target, &asked.work, &asked.phase);
     let estimate = changes.changes.iter().find(is_meant)?.estimate.as_ref()?;
-    // Where it is known what runs differ by the interval holds it, and simulations of one seed do not differ.
+    // Where it is known what runs differ by the interval holds it, and simulations of one seed do
+    // not differ.
     let is_unknown = changes.beside.scatter.is_none() && !changes.paired;
     let runs = if is_unknown { 2.0 * assumed.powi(2) } else { 0.0 };
     let variance = variance_of(estimate.half_width()?, estimate.level) + runs;
@@ -83,7 +87,8 @@ fn effect(changes: &Changes, asked: &Change, assumed: f64) -> Option<OnMachine> 
 fn row(asked: &Change, effects: &[OnMachine], threshold: f64, compared: usize) -> Option<ChangeOnMachines> {
     let margin = threshold.ln_1p();
     let differs = contradiction(effects, threshold);
-    // One-sided: Bonferroni for a claim of any; all must agree that nothing is worse, which needs no correction.
+    // One-sided: Bonferroni for a claim of any; all must agree that nothing is worse, which needs
+    // no correction.
     let lowest = random_effects(effects, 1.0 - 2.0 * ALPHA / compared as f64)?.interval.map(|(low, _)| low);
     let highest = random_effects(effects, 1.0 - 2.0 * ALPHA)?.interval.map(|(_, high)| high);
     let each = effects.iter().map(|one| (one.effect, half_width(one))).collect();

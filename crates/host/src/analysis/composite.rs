@@ -1,16 +1,17 @@
 //! Many works, one value: what the one verdict is made from.
 //!
-//! Where the plan says how often each work is done, costs add: the value of a round is the time that all of it takes.
-//! Where it says how much each matters, or nothing, the value is the weighted geometric mean of the times: its
-//! logarithm is the weighted sum of logarithms, so neither a reference nor a unit can turn the order around. Every round
-//! holds every target and work, so what holds for one work's times holds for these values.
+//! Where the plan says how often each work is done, costs add: the value of a round is the time
+//! that all of it takes. Where it says how much each matters, or nothing, the value is the weighted
+//! geometric mean of the times: its logarithm is the weighted sum of logarithms, so neither a
+//! reference nor a unit can turn the order around. Every round holds every target and work, so what
+//! holds for one work's times holds for these values.
 
 use super::series::{Observed, ObservedWork, Rounds, at_round};
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Plan, VerdictTerm};
 
-/// One value a round for every target, in nanoseconds or whatever the metric is in: less is better where it is for the
-/// metric. A round that lacks a part does not count.
+/// One value a round for every target, in nanoseconds or whatever the metric is in: less is better
+/// where it is for the metric. A round that lacks a part does not count.
 pub(crate) fn score(plan: &Plan, observed: &Observed, metric: &str, how: Combine) -> Vec<Rounds> {
     combined(plan, observed, &named_parts(plan, observed), metric, how)
 }
@@ -106,7 +107,8 @@ mod tests {
         close(mean(&[(3.0, &a), (1.0, &b)]), &[(1, 2.0f64.powf(0.75) * 8.0f64.powf(0.25)), (4, 2.0)]);
     }
 
-    /// Whatever each work's times are multiplied with (another unit, another reference), ratios of scores stay.
+    /// Whatever each work's times are multiplied with (another unit, another reference), ratios of
+    /// scores stay.
     #[test]
     fn no_unit_and_no_reference_turns_the_order_around() {
         let (a, b) = (rounds(&[(1, 2.0)]), rounds(&[(1, 8.0)]));

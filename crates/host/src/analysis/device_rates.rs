@@ -1,5 +1,6 @@
-//! What the device did over the time of a phase: of every target one round, the one whose time is in the middle. A
-//! round that was, not an average of several, in which nothing would stand where it stood.
+//! What the device did over the time of a phase: of every target one round, the one whose time is
+//! in the middle. A round that was, not an average of several, in which nothing would stand where
+//! it stood.
 
 use super::model::TargetInfo;
 use super::plain::plain;

@@ -56,7 +56,8 @@ pub enum Warning {
         reference: String,
         why: Unreliable,
     },
-    /// The noise floor of whole jobs, in the median over the works, is above the difference that matters; both as shares of one.
+    /// The noise floor of whole jobs, in the median over the works, is above the difference that
+    /// matters; both as shares of one.
     NoiseAboveMargin {
         floor: f64,
         margin: f64,
@@ -66,12 +67,14 @@ pub enum Warning {
         reference: String,
         by: f64,
     },
-    /// Rounds resemble those before them, by this autocorrelation: every bound is wider for it, or nothing is concluded yet.
+    /// Rounds resemble those before them, by this autocorrelation: every bound is wider for it, or
+    /// nothing is concluded yet.
     Dependent {
         by: f64,
         waits: bool,
     },
-    /// Times of a coarse clock, whose steps are this share of the least: every bound is wider by it.
+    /// Times of a coarse clock, whose steps are this share of the least: every bound is wider by
+    /// it.
     Ticks(f64),
     /// Times of zero or less, of which no ratio can be made.
     LeftOut {
@@ -193,7 +196,8 @@ fn each_once(run: &Run, of: impl Fn(&Target) -> Option<String>) -> Vec<String> {
     all
 }
 
-/// Failures that fall on one target are what it does; failures that fall on all alike are the machine's.
+/// Failures that fall on one target are what it does; failures that fall on all alike are the
+/// machine's.
 fn uneven_failures(case: &ReportInput) -> Vec<Warning> {
     let counts: Vec<(u64, u64)> = (0..case.targets.len()).map(|target| failed_and_done(case, target)).collect();
     let (failed, done) = counts.iter().fold((0, 0), |(failed, done), own| (failed + own.0, done + own.1));
@@ -216,7 +220,8 @@ fn failed_and_done(case: &ReportInput, target: usize) -> (u64, u64) {
     })
 }
 
-/// The noise floor is the half-width of the comparison of two same things: of whole jobs, in the median over the works.
+/// The noise floor is the half-width of the comparison of two same things: of whole jobs, in the
+/// median over the works.
 fn noise_above_margin(works: &[WorkReport], margin: f64) -> Option<Warning> {
     let whole_jobs = works.iter().filter_map(|work| work.phases.first()?.noise.as_ref()?.half_width());
     let halves: Vec<f64> = whole_jobs.collect();
@@ -266,7 +271,8 @@ fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {
     observed.over_phases("time_ns", Combine::Sum)[target].iter().map(|(_, value)| *value).collect()
 }
 
-/// Two modes are two answers, and a median between them would be none. In logarithms, as times are compared by ratio.
+/// Two modes are two answers, and a median between them would be none. In logarithms, as times are
+/// compared by ratio.
 fn several_modes(report: &WorkReport, observed: &ObservedWork, targets: &[TargetInfo]) -> Vec<Warning> {
     let times = observed.over_phases("time_ns", Combine::Sum);
     let of = |target: usize| {

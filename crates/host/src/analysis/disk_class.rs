@@ -52,8 +52,8 @@ fn of_backing(found: &BackingHardware) -> Option<MeasuredDisk> {
     Some(MeasuredDisk { backing: plain(&found.backing), class, model })
 }
 
-/// What does not turn does not seek, however busy the machine was. Virtual disks call themselves turning, so that alone proves
-/// nothing.
+/// What does not turn does not seek, however busy the machine was. Virtual disks call themselves
+/// turning, so that alone proves nothing.
 fn class(speed: RawSpeed, rotational: Option<bool>) -> DiskClass {
     match (speed.random_read_ns, speed.buffered_bytes_per_second) {
         (Some(random), _) if random >= SEEK_NS && rotational != Some(false) => DiskClass::Seeking,

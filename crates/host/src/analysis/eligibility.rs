@@ -5,8 +5,9 @@ use pickfs_core::journal::{FoldedCell, Outcome};
 use pickfs_core::plan::{Limit, Plan};
 use pickfs_stats::ALPHA;
 
-/// The error of both sides of an interval that a look holds a limit against: looks are so much alike that a target that
-/// keeps it is sent away in no more than 5 %, by all of them together (crates/pickfs/tests/deep/constants.rs).
+/// The error of both sides of an interval that a look holds a limit against: looks are so much
+/// alike that a target that keeps it is sent away in no more than 5 %, by all of them together
+/// (crates/pickfs/tests/deep/constants.rs).
 const BOTH_SIDES: f64 = 0.2 * ALPHA;
 
 /// One reason why a target takes no part in the verdict.
@@ -16,8 +17,8 @@ pub enum Veto {
     Weakened(Vec<String>),
     /// `cells` of its `of` cells failed; `why` is the cause of the first.
     Failed { cells: usize, of: usize, why: String },
-    /// Number of power cuts after which something was missing or damaged that was synced, or what a program had acknowledged;
-    /// the name of the work where there are several.
+    /// Number of power cuts after which something was missing or damaged that was synced, or what a
+    /// program had acknowledged; the name of the work where there are several.
     BrokenPromises { cuts: u64, of: u64, is_acknowledged: bool, work: Option<String> },
     /// It is not known to have this feature.
     Lacks(String),
@@ -55,8 +56,8 @@ fn is_seldom(rounds: usize, of: usize) -> bool {
 /// The works that a verdict is about.
 type Works<'a> = [&'a ObservedWork<'a>];
 
-/// For every observed target all that is against it in a verdict on these works. `scores` is what the verdict would be
-/// made from.
+/// For every observed target all that is against it in a verdict on these works. `scores` is what
+/// the verdict would be made from.
 pub(crate) fn vetoes(plan: &Plan, observed: &Observed, works: &Works, scores: &[Rounds]) -> Vec<Vec<Veto>> {
     let asked = |target| observed.asked(target);
     (0..scores.len()).map(|target| of_target(plan, works, target, &scores[target], asked(target))).collect()
@@ -107,14 +108,15 @@ pub(super) const RECOVERY: &str = "recovery";
 /// That of the work whose promises are a program's.
 pub(super) const TRANSACTIONS: &str = "transactions";
 
-/// Power cuts of all rounds at which what was promised was not there, and all at which anything was promised.
+/// Power cuts of all rounds at which what was promised was not there, and all at which anything was
+/// promised.
 pub(super) fn broken_promises(work: &ObservedWork, target: usize) -> (u64, u64) {
     let count = |metric: &str| work.series(target, RECOVERY, metric).iter().map(|(_, cuts)| *cuts as u64).sum();
     (count("broken_promise_cuts"), count("done_promise_cuts"))
 }
 
-/// One failure is enough: what stops early is failed, not fast, and a file system that fails the work now and then is no
-/// pick.
+/// One failure is enough: what stops early is failed, not fast, and a file system that fails the
+/// work now and then is no pick.
 fn failed(works: &Works, target: usize) -> Option<Veto> {
     let ended = cells(works, target).filter(|cell| cell.outcome.is_some()).count();
     let causes = cells(works, target).filter_map(|cell| match &cell.outcome {
@@ -139,7 +141,8 @@ fn small(works: &Works, target: usize, what: &str, wanted: u64) -> Option<Veto> 
     largest.is_none_or(|bytes| bytes < wanted).then(|| Veto::Small { what: what.into(), largest, wanted })
 }
 
-/// The largest of the medians of works and phases is what counts: a limit is kept everywhere or not at all.
+/// The largest of the medians of works and phases is what counts: a limit is kept everywhere or not
+/// at all.
 fn over_limit(works: &Works, target: usize, limit: &Limit) -> Option<Veto> {
     let all: Vec<Vec<f64>> = works.iter().flat_map(|work| limited(work, target, limit)).collect();
     let median = all.iter().filter_map(|values| pickfs_stats::median(values)).max_by(f64::total_cmp)?;

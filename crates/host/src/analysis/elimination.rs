@@ -1,4 +1,5 @@
-//! The race on one value: who may be the best, whom to pick, and how much slower than the best each can be.
+//! The race on one value: who may be the best, whom to pick, and how much slower than the best each
+//! can be.
 
 use super::by_round::{Field, Rules, common, sums};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
@@ -15,23 +16,29 @@ pub struct HigherTotal {
     pub is_shown: bool,
 }
 
-/// How the race stands. Indices are those of the series. Each target that takes part is in one group: the pick, those
-/// that may be as good, those that are slower, those that left early and are not settled, and those with too few rounds.
+/// How the race stands. Indices are those of the series. Each target that takes part is in one
+/// group: the pick, those that may be as good, those that are slower, those that left early and are
+/// not settled, and those with too few rounds.
 #[derive(Clone, Debug)]
 pub struct Race {
-    /// What to take now: the one that can be least slower than the best, or the reference where that is good enough.
+    /// What to take now: the one that can be least slower than the best, or the reference where
+    /// that is good enough.
     pub pick: usize,
-    /// Targets that no interim analysis has eliminated, by how much slower than the best they can be.
+    /// Targets that no interim analysis has eliminated, by how much slower than the best they can
+    /// be.
     pub members: Vec<usize>,
     /// Targets that may be as good as the pick, by how much slower than the best they can be.
     pub may_be_as_good: Vec<usize>,
-    /// Targets that are slower than the pick, all of these together in 95 % of runs, over all races that are shown.
+    /// Targets that are slower than the pick, all of these together in 95 % of runs, over all races
+    /// that are shown.
     pub slower: Vec<usize>,
     /// Targets that left before it was settled whether they are slower than the pick.
     pub left_early: Vec<usize>,
-    /// Targets that share too few rounds with the others to be compared: of these nothing is known yet.
+    /// Targets that share too few rounds with the others to be compared: of these nothing is known
+    /// yet.
     pub too_few: Vec<usize>,
-    /// By how much slower than the best each can be, as a share: 0.04 for 4 %; infinite where nothing bounds it.
+    /// By how much slower than the best each can be, as a share: 0.04 for 4 %; infinite where
+    /// nothing bounds it.
     pub regret: Vec<f64>,
     /// A faster target, where one is shown to be faster at all.
     pub beaten_by: Vec<Option<usize>>,
@@ -39,13 +46,15 @@ pub struct Race {
     pub rounds: usize,
     /// The relative difference that matters.
     pub threshold: f64,
-    /// By how much the reference surely differs from its second copy, as a share: all bounds are wider by it.
+    /// By how much the reference surely differs from its second copy, as a share: all bounds are
+    /// wider by it.
     pub contradiction: f64,
     /// How much rounds resemble those before them, 0 to 1.
     pub autocorrelation: f64,
     /// They do, and are too few to say how much: the last look concluded nothing.
     pub waits: bool,
-    /// By how much a coarse clock may have moved a difference, as a share: all bounds are wider by it.
+    /// By how much a coarse clock may have moved a difference, as a share: all bounds are wider by
+    /// it.
     pub tick: f64,
     /// Another target is faster without the workers of the one simulated processor, and only then.
     pub is_overturned: Vec<bool>,
@@ -76,8 +85,8 @@ impl Race {
         self.is_bounded(self.pick)
     }
 
-    /// Rounds depend on one another so much that what they showed before that was seen is forgotten, and there are too few
-    /// to bound anything now.
+    /// Rounds depend on one another so much that what they showed before that was seen is
+    /// forgotten, and there are too few to bound anything now.
     pub(crate) fn is_refused(&self) -> bool {
         self.waits && self.bound().is_infinite()
     }
@@ -91,8 +100,8 @@ impl Race {
         self.too_few.is_empty() && self.regret[target] <= self.threshold && self.higher_total[target].is_none()
     }
 
-    /// In all, until the pick is good enough: one case in ten and nine in ten. `None` where it is, and where others keep the
-    /// machine busy: that takes a quiet machine, not more rounds.
+    /// In all, until the pick is good enough: one case in ten and nine in ten. `None` where it is,
+    /// and where others keep the machine busy: that takes a quiet machine, not more rounds.
     pub(crate) fn rounds_needed(&self) -> Option<[Option<u32>; 2]> {
         let Standing { field, found, comparisons, schedule, .. } = &self.standing;
         let now = (*schedule, self.rounds as u32);
@@ -107,7 +116,8 @@ impl Race {
         good
     }
 
-    /// In the order of bounds. Those that agree to nine digits differ by rounding alone: the first of the plan comes first.
+    /// In the order of bounds. Those that agree to nine digits differ by rounding alone: the first
+    /// of the plan comes first.
     fn place(&self, target: usize) -> (i64, usize) {
         ((self.regret[target] * 1e9).round() as i64, target)
     }
@@ -137,7 +147,8 @@ impl Standing {
         Some(Standing { field, found, too_few, comparisons: rules.comparisons, schedule: rules.schedule })
     }
 
-    /// By how much slower than the best each target can be, as a logarithm; infinite where nothing bounds it.
+    /// By how much slower than the best each target can be, as a logarithm; infinite where nothing
+    /// bounds it.
     pub(crate) fn regret(&self, targets: usize) -> Vec<f64> {
         let mut regret = vec![f64::INFINITY; targets];
         self.field.targets.iter().zip(&self.found.regret).for_each(|(target, by)| regret[*target] = *by);
@@ -205,8 +216,9 @@ impl Race {
     }
 }
 
-/// Those of which each two share enough rounds for a bound, up to this round. One after the other is left out that shares
-/// too few with the most: a target that lacks rounds must not take the bounds of the others with it.
+/// Those of which each two share enough rounds for a bound, up to this round. One after the other
+/// is left out that shares too few with the most: a target that lacks rounds must not take the
+/// bounds of the others with it.
 fn comparable(series: &[Rounds], targets: &[usize], last: u32) -> Vec<usize> {
     let seen: Vec<Rounds> = series.iter().map(|rounds| up_to(rounds, last)).collect();
     let shares = |a: usize, b: usize| common(&[&seen[a], &seen[b]])[0].len() >= pickfs_stats::FEWEST_ROUNDS;

@@ -1,13 +1,16 @@
-//! How much there is to judge: journals come from strangers, and pairs grow with the square of the targets.
+//! How much there is to judge: journals come from strangers, and pairs grow with the square of the
+//! targets.
 
 use pickfs_core::journal::Folded;
 use pickfs_core::plan::Plan;
 use std::collections::{HashMap, HashSet};
 
-/// Pairs of targets in all phases of all works; 100 targets with 400 phases have as many. Seconds of judging.
+/// Pairs of targets in all phases of all works; 100 targets with 400 phases have as many. Seconds
+/// of judging.
 const MOST_PAIRS: usize = 2_000_000;
 
-/// What no run has, of a journal that is damaged or meant to take all the memory and time that there is.
+/// What no run has, of a journal that is damaged or meant to take all the memory and time that
+/// there is.
 pub fn implausible(folded: &Folded, plan: &Plan) -> Option<String> {
     plan.bad_statistics_setting().or_else(|| excess(folded, plan))
 }

@@ -1,5 +1,5 @@
-//! How near simulated times come to those of the same work on a real machine: ratios between targets, phase by phase, and by
-//! how much the simulated processor is slower.
+//! How near simulated times come to those of the same work on a real machine: ratios between
+//! targets, phase by phase, and by how much the simulated processor is slower.
 
 use super::series::{Rounds, observe};
 use anyhow::{Context, Result, ensure};
@@ -57,7 +57,8 @@ impl Counterpart {
 /// Ratios of two targets in the same phase, of one kind of time against another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// Pairs that differ by more than 10 % here, and those of them that are in the same order simulated.
+    /// Pairs that differ by more than 10 % here, and those of them that are in the same order
+    /// simulated.
     pub apart: usize,
     pub in_order: usize,
     /// By how much ratios are off, as shares: in the median over all pairs, and the largest.
@@ -65,8 +66,9 @@ pub struct Agreement {
     pub worst_error: f64,
 }
 
-/// Figures of both runs' plans; `metric` is a time, such as `cpu_net_ns`: without a disk, too, a writer may wait for the kernel's
-/// timers. Figures below `least` nanoseconds are left out: kernels count processor time in ticks.
+/// Figures of both runs' plans; `metric` is a time, such as `cpu_net_ns`: without a disk, too, a
+/// writer may wait for the kernel's timers. Figures below `least` nanoseconds are left out: kernels
+/// count processor time in ticks.
 pub fn figures(here: &Folded, simulated: &Folded, metric: &str, least: f64) -> Result<Vec<Counterpart>> {
     let [here, simulated] = [medians(here, metric)?, medians(simulated, metric)?];
     let figure = |of: &(String, String), (here, halves): (f64, Option<[f64; 2]>)| {
@@ -132,8 +134,9 @@ fn agreement_of(figures: &[Counterpart], times: impl Fn(&Counterpart) -> Option<
     Some(found)
 }
 
-/// By how much the compression of one target slows the processor down, in the phases where it takes at least a tenth of the
-/// time here: what the compressed target takes more than the plain one, simulated over here.
+/// By how much the compression of one target slows the processor down, in the phases where it takes
+/// at least a tenth of the time here: what the compressed target takes more than the plain one,
+/// simulated over here.
 pub fn compression(figures: &[Counterpart], plain: &str, compressed: &str) -> Vec<f64> {
     let of = |target: &str, phase: &str| figures.iter().find(|f| f.target == target && f.phase == phase);
     let share = |one: &Counterpart| {

@@ -1,8 +1,9 @@
-//! All pairs of targets in one quantity, judged once and together: what every sentence, row, place, picture and export
-//! says of two targets is read here.
+//! All pairs of targets in one quantity, judged once and together: what every sentence, row, place,
+//! picture and export says of two targets is read here.
 //!
-//! Targets may be chosen by these very times and then compared, as a pick or a champion is: the intervals of all pairs hold
-//! together, at every look, in 95 % of runs, over all quantities of a report that are judged in this way.
+//! Targets may be chosen by these very times and then compared, as a pick or a champion is: the
+//! intervals of all pairs hold together, at every look, in 95 % of runs, over all quantities of a
+//! report that are judged in this way.
 
 use super::by_round::{Field, Rules, compare, sums};
 use super::series::Rounds;
@@ -10,7 +11,8 @@ use pickfs_stats::{Estimate, Finding, Method};
 
 /// Confidence of all intervals together.
 const LEVEL: f64 = 0.95;
-/// Pairs grow with the square of the targets: of more than this, each is judged when it is asked for.
+/// Pairs grow with the square of the targets: of more than this, each is judged when it is asked
+/// for.
 pub(crate) const MOST_TARGETS: usize = 30;
 
 /// What is known of the first of two targets against the second.
@@ -26,7 +28,8 @@ pub(crate) struct JudgedPair {
 #[derive(Clone, Default)]
 pub(crate) struct JudgedPairs {
     evidence: Evidence,
-    /// Upper bounds of the logarithm of the first over the second, by target; infinite where nothing bounds it.
+    /// Upper bounds of the logarithm of the first over the second, by target; infinite where
+    /// nothing bounds it.
     above: Vec<Vec<f64>>,
     /// With few targets, all pairs, by the first and the second.
     known: Vec<Vec<Option<JudgedPair>>>,
@@ -42,7 +45,8 @@ pub(crate) struct Evidence {
     pub regret: Vec<f64>,
     pub confidence: f64,
     pub threshold: f64,
-    /// Differences up to this are not called clear, as a logarithm: infinite where the run is unreliable.
+    /// Differences up to this are not called clear, as a logarithm: infinite where the run is
+    /// unreliable.
     pub floor: f64,
     /// Times add, so that a finding that the sums contradict is none.
     pub adds: bool,
@@ -108,7 +112,8 @@ impl JudgedPairs {
         let estimate = if !low.is_finite() || !high.is_finite() {
             Estimate { interval: None, method: Method::Anecdote, level: 0.0, ..found }
         } else {
-            // Bounds are the least of several looks: what they leave holds the estimate of the last.
+            // Bounds are the least of several looks: what they leave holds the estimate of the
+            // last.
             let interval = Some((low.exp().min(found.ratio), high.exp().max(found.ratio)));
             Estimate { interval, level: LEVEL, ..found }
         };
@@ -127,8 +132,9 @@ impl JudgedPairs {
         Some(JudgedPair { estimate, finding, variance })
     }
 
-    /// Which of a simulated pair is the faster one without the kernel's workers, where that is another one, and by more than
-    /// matters on either side: one processor serves workers and program in turn, so its workers' time counts against a target.
+    /// Which of a simulated pair is the faster one without the kernel's workers, where that is
+    /// another one, and by more than matters on either side: one processor serves workers and
+    /// program in turn, so its workers' time counts against a target.
     pub(crate) fn overturned(&self, a: usize, b: usize) -> Option<usize> {
         let Evidence { series, without_workers, confidence, threshold, .. } = &self.evidence;
         let log = |of: &[Rounds]| Some(compare(of.get(a)?, of.get(b)?, *confidence)?.ratio.ln());

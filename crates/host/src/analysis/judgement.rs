@@ -1,5 +1,5 @@
-//! What a run and a report judge alike, computed once: what all are compared with, who may be picked, the noise floor
-//! and the race.
+//! What a run and a report judge alike, computed once: what all are compared with, who may be
+//! picked, the noise floor and the race.
 
 use super::by_round::{Rules, compare};
 use super::composite::{score, works_of_verdict};
@@ -15,11 +15,11 @@ use pickfs_stats::{Estimate, Look};
 
 /// What intervals are reported as.
 const CONFIDENCE: f64 = 0.95;
-/// What intervals are made for where a precision ends the run: reported as 95 %, and they cover at least 94 % in simulations
-/// (docs/statistics.md).
+/// What intervals are made for where a precision ends the run: reported as 95 %, and they cover at
+/// least 94 % in simulations (docs/statistics.md).
 const FOR_PRECISION: f64 = 0.97;
-/// The same where a decision does: it may come after three rounds, and comes when the times so far are far apart. This is
-/// the highest level that seven rounds have by ranks.
+/// The same where a decision does: it may come after three rounds, and comes when the times so far
+/// are far apart. This is the highest level that seven rounds have by ranks.
 const FOR_DECISION: f64 = 0.984;
 
 /// The time, and the same without the kernel's workers.
@@ -28,7 +28,8 @@ pub(crate) const TIMES: [&str; 2] = ["time_ns", TIME_WITHOUT_WORKERS];
 /// As a logarithm, 50 %.
 const BROKEN: f64 = 0.405;
 
-/// All that an interim analysis decides by and a report shows; nothing in it changes once it is made.
+/// All that an interim analysis decides by and a report shows; nothing in it changes once it is
+/// made.
 pub(crate) struct Analysis<'a> {
     pub plan: &'a Plan,
     pub folded: &'a Folded,
@@ -144,8 +145,8 @@ fn judge(
     Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
 }
 
-/// Races of works and phases that are shown beside the verdict's. All that is called slower holds together: half of the
-/// chance of error is the verdict's, these share the other half.
+/// Races of works and phases that are shown beside the verdict's. All that is called slower holds
+/// together: half of the chance of error is the verdict's, these share the other half.
 fn parts(plan: &Plan, observed: &Observed) -> usize {
     let of_work = |work: &ObservedWork| match work.phases().len() {
         0 | 1 => 1,
@@ -181,8 +182,8 @@ impl Judgement {
     }
 }
 
-/// How far apart two targets that are the same may seem, as a logarithm. A copy that is a little loud says nothing of two quiet
-/// targets; one that may be half as long again is no yardstick.
+/// How far apart two targets that are the same may seem, as a logarithm. A copy that is a little
+/// loud says nothing of two quiet targets; one that may be half as long again is no yardstick.
 fn floor_of(noise: &Estimate) -> f64 {
     let floor = noise.interval.map_or(0.0, |(low, high)| low.ln().abs().max(high.ln().abs()));
     if floor >= BROKEN { floor } else { 0.0 }
@@ -212,8 +213,8 @@ fn against_itself(observed: &Observed, twins: Option<(usize, usize)>, confidence
     observed.works.iter().flat_map(|work| work.phases().into_iter().filter_map(|phase| of_phase(work, phase))).collect()
 }
 
-/// What all are compared with: the plan's reference if it has results, else the first target that has, if any of full
-/// durability: a failed reference must not take all comparisons with it.
+/// What all are compared with: the plan's reference if it has results, else the first target that
+/// has, if any of full durability: a failed reference must not take all comparisons with it.
 fn reference(plan: &Plan, observed: &Observed, values: &[Rounds]) -> Option<usize> {
     let works: Vec<&ObservedWork> = observed.works.iter().collect();
     let has = |at: &usize| !values[*at].is_empty() && !is_copy(plan, observed, *at);

@@ -1,5 +1,5 @@
-//! How long single operations took, as curves: the histograms of all rounds added up, read at shares that lie ever
-//! closer together towards the slowest.
+//! How long single operations took, as curves: the histograms of all rounds added up, read at
+//! shares that lie ever closer together towards the slowest.
 
 use super::model::TargetInfo;
 use super::plain::plain;

@@ -1,4 +1,5 @@
-//! What a store keeps of a run's times, to follow them over runs: on kernel after kernel, or day after day.
+//! What a store keeps of a run's times, to follow them over runs: on kernel after kernel, or day
+//! after day.
 
 use super::between_runs::likeness;
 use super::model::Panel;

@@ -1,5 +1,5 @@
-//! What is missing, what is in doubt and what was in effect: planned cells without results, flags, provenance and
-//! the ledger.
+//! What is missing, what is in doubt and what was in effect: planned cells without results, flags,
+//! provenance and the ledger.
 
 use super::model::*;
 use super::plain::plain;

@@ -1,9 +1,9 @@
-//! What the rounds so far say, and whether to go on: who may take part in the verdict, one value a round for every
-//! target, the race between them, and the interim analyses that end a run.
+//! What the rounds so far say, and whether to go on: who may take part in the verdict, one value a
+//! round for every target, the race between them, and the interim analyses that end a run.
 //!
-//! Asked by the run after each look and by reports at the end, so that the two cannot tell different stories. It must
-//! not know how cells are run, nor how anything is worded or printed; it reads neither files nor clocks. The same
-//! journal in, the same decision out.
+//! Asked by the run after each look and by reports at the end, so that the two cannot tell
+//! different stories. It must not know how cells are run, nor how anything is worded or printed; it
+//! reads neither files nor clocks. The same journal in, the same decision out.
 //!
 //! Must not know: `executor`, `import`, `render`, `run`.
 
@@ -105,9 +105,11 @@ pub struct Model {
     pub pickfs: String,
     /// Where the journal is; for the caller to fill in, who knows it.
     pub journal: String,
-    /// What each phase of a work does, where it is known; for the caller to fill in, who knows the workloads.
+    /// What each phase of a work does, where it is known; for the caller to fill in, who knows the
+    /// workloads.
     pub phases: BTreeMap<(String, String), String>,
-    /// What `pickfs why` has found out, where it is kept beside the journal; for the caller to fill in.
+    /// What `pickfs why` has found out, where it is kept beside the journal; for the caller to fill
+    /// in.
     pub why: Option<owners::Kept>,
     /// All that was found out about the machine.
     pub host: Vec<Fact>,

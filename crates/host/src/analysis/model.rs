@@ -1,5 +1,5 @@
-//! The types of an analysis: numbers, enums and names, without a sentence. `wording` says them in English. Indices into
-//! [`super::Model::targets`] name targets everywhere.
+//! The types of an analysis: numbers, enums and names, without a sentence. `wording` says them in
+//! English. Indices into [`super::Model::targets`] name targets everywhere.
 
 use super::eligibility::Veto;
 use super::elimination::Race;
@@ -33,7 +33,8 @@ pub struct TargetInfo {
     /// Effective lines that matter most, read back from the kernel; empty if unknown.
     pub mount: ReadBack,
     pub mkfs: ReadBack,
-    /// What made it old or full, then how it lay before the work, as names and values; empty for a fresh one.
+    /// What made it old or full, then how it lay before the work, as names and values; empty for a
+    /// fresh one.
     pub ageing: Vec<Fact>,
     pub facts: Vec<Fact>,
     /// Of the machine that its last finished cell had for itself.
@@ -80,13 +81,14 @@ pub struct Robustness {
     pub names_all: bool,
 }
 
-/// The best target of each file system, the fastest first. All that is said here holds together, in 95 % of runs.
+/// The best target of each file system, the fastest first. All that is said here holds together, in
+/// 95 % of runs.
 #[derive(Debug)]
 pub struct Champions {
     /// What they are the best of: "all work", or the only work.
     pub of: String,
-    /// What targets of one file system differ in, such as the names of schedulers, where file systems share such
-    /// values; else empty.
+    /// What targets of one file system differ in, such as the names of schedulers, where file
+    /// systems share such values; else empty.
     pub factor: Vec<String>,
     /// The relative difference that matters.
     pub threshold: f64,
@@ -98,7 +100,8 @@ pub struct Champion {
     pub filesystem: String,
     pub target: usize,
     pub proof: Proof,
-    /// By how much slower than the best of its file system it can be, as a share; `None` where nothing bounds it.
+    /// By how much slower than the best of its file system it can be, as a share; `None` where
+    /// nothing bounds it.
     pub bound: Option<f64>,
     /// All of the file system that have results, in the plan's order.
     pub members: Vec<Member>,
@@ -227,7 +230,8 @@ pub struct Row {
     pub figure: Option<Figure>,
     /// Against the reference; `None` for the reference itself.
     pub against: Option<Comparison>,
-    /// Against every target, by its index; empty where nothing is compared, or there are too many targets.
+    /// Against every target, by its index; empty where nothing is compared, or there are too many
+    /// targets.
     pub others: Vec<Option<Comparison>>,
     /// The values by round; of times alone.
     pub series: Series,
@@ -253,14 +257,17 @@ pub struct Figure {
     pub median: f64,
     pub low: f64,
     pub high: f64,
-    /// What is shown: the reference's median by the paired ratio to it; the own median where nothing pairs them.
+    /// What is shown: the reference's median by the paired ratio to it; the own median where
+    /// nothing pairs them.
     pub centre: f64,
-    /// The lowest and highest are shown multiplied by this: 1 unless it lacks rounds that the reference has.
+    /// The lowest and highest are shown multiplied by this: 1 unless it lacks rounds that the
+    /// reference has.
     pub scale: f64,
     /// By name, those that this number of rounds allows.
     pub statistics: BTreeMap<&'static str, f64>,
     pub unit: Unit,
-    /// How many rounds the figure is made of, and how many it lacks of those that its target was there for.
+    /// How many rounds the figure is made of, and how many it lacks of those that its target was
+    /// there for.
     pub rounds: usize,
     pub missing: usize,
 }
@@ -379,7 +386,8 @@ impl Comparison {
 }
 
 impl Row {
-    /// Against any target. `None` where it was not judged: see [`super::judged_pairs::MOST_TARGETS`].
+    /// Against any target. `None` where it was not judged: see
+    /// [`super::judged_pairs::MOST_TARGETS`].
     pub fn compared_with(&self, reference: usize) -> Option<&Comparison> {
         self.others.get(reference).and_then(Option::as_ref)
     }

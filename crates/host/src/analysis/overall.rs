@@ -26,7 +26,8 @@ pub struct Overall {
     /// Works or phases and their weights.
     pub parts: Vec<(String, f64)>,
     pub combined: Combined,
-    /// Where times add: what all rounds of each ranked target add up to, over those of the reference.
+    /// Where times add: what all rounds of each ranked target add up to, over those of the
+    /// reference.
     pub sums: Vec<(usize, Sums)>,
     /// `None` where there is one part, or nothing to rank.
     pub robustness: Option<Robustness>,
@@ -91,7 +92,8 @@ fn name(part: &VerdictTerm) -> String {
     part.phase.as_ref().map_or(plain(&part.work), |phase| plain(&[&part.work, " ", phase].concat()))
 }
 
-/// Weights are never known to the percent: does the verdict stand when they are drawn about those of the plan?
+/// Weights are never known to the percent: does the verdict stand when they are drawn about those
+/// of the plan?
 fn robustness(case: &ReportInput, parts: &[VerdictTerm], verdict: &Verdict) -> Option<Robustness> {
     let (plan, ranked) = (case.analysis.plan, &case.analysis.verdict.ranked);
     let judged = matches!(verdict.kind, VerdictKind::Pick | VerdictKind::Tie | VerdictKind::Unresolved);
@@ -118,8 +120,8 @@ fn robustness(case: &ReportInput, parts: &[VerdictTerm], verdict: &Verdict) -> O
 /// By ranked target and part.
 type ByPart<T> = Vec<Vec<T>>;
 
-/// The natural logarithm of the time of each part, by ranked target: the reference's median, and the ratio to it, which
-/// is paired by round; and by how much each round draws it to its side.
+/// The natural logarithm of the time of each part, by ranked target: the reference's median, and
+/// the ratio to it, which is paired by round; and by how much each round draws it to its side.
 fn centres(case: &ReportInput, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, ByPart<Vec<f64>>)> {
     let (analysis, ranked) = (case.analysis, &case.analysis.verdict.ranked);
     let reference = analysis.verdict.reference?;

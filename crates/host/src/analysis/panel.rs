@@ -133,16 +133,17 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     Some(Figure { median, low, high, centre: median, scale: 1.0, statistics, unit, rounds, missing })
 }
 
-/// The target whose median is shown as it is: the reference, or the pick where the reference was eliminated and its median is
-/// one of few rounds.
+/// The target whose median is shown as it is: the reference, or the pick where the reference was
+/// eliminated and its median is one of few rounds.
 fn base(judgement: &Judgement) -> Option<usize> {
     let pick = judgement.contest.race.as_ref().map(|race| race.pick);
     let stays = judgement.reference.filter(|reference| !judgement.rules.left.contains(reference));
     stays.or(pick).or(judgement.reference)
 }
 
-/// Two medians of noisy series may lie on the other side of the ratio between them, and one of a target that was
-/// eliminated is over other rounds: what is shown is the base's median by the paired ratio.
+/// Two medians of noisy series may lie on the other side of the ratio between them, and one of a
+/// target that was eliminated is over other rounds: what is shown is the base's median by the
+/// paired ratio.
 fn scale_to_reference(figure: &mut Figure, found: &Estimate, own: &Rounds, base: &Rounds) {
     let values: Vec<f64> = base.iter().map(|(_, value)| *value).filter(|value| value.is_finite()).collect();
     let Some(median) = pickfs_stats::median(&values) else { return };
@@ -217,8 +218,9 @@ impl Pairing<'_> {
         Comparison::new(estimate, finding, name, self.metric, self.threshold)
     }
 
-    /// Each target against each but the reference's copy, by target and reference; nothing where there are too many.
-    /// A pair is compared once, the plan's reference below: the other way round it is the same comparison.
+    /// Each target against each but the reference's copy, by target and reference; nothing where
+    /// there are too many. A pair is compared once, the plan's reference below: the other way round
+    /// it is the same comparison.
     fn each_with_each(&self) -> Vec<Vec<Option<Comparison>>> {
         let count = self.context.case.targets.len();
         if count > MOST_TARGETS {

@@ -1,4 +1,5 @@
-//! Text of a journal made harmless: what it names may have been written to steer a terminal or to break a document.
+//! Text of a journal made harmless: what it names may have been written to steer a terminal or to
+//! break a document.
 
 pub(crate) use pickfs_system::visible::steers;
 use pickfs_system::visible::without_log_commands;
@@ -7,8 +8,8 @@ use serde_json::Value;
 /// No name or reason is longer in a report.
 const LONGEST: usize = 300;
 
-/// Text without what could steer a terminal or break a document: control characters and those that turn or hide
-/// text become blanks; very long text is cut.
+/// Text without what could steer a terminal or break a document: control characters and those that
+/// turn or hide text become blanks; very long text is cut.
 pub fn plain(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST).map(|c| if steers(c) { ' ' } else { c }).collect();
     let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
@@ -18,7 +19,8 @@ pub fn plain(text: &str) -> String {
 /// No text inside a plan is longer in a report.
 const LONGEST_IN_PLAN: usize = 1 << 16;
 
-/// The same for all that a tree of values holds; names and lines keep their breaks, as programs read them.
+/// The same for all that a tree of values holds; names and lines keep their breaks, as programs
+/// read them.
 pub(crate) fn sanitize_json(value: Value) -> Value {
     let tamed = |text: &str| -> String {
         text.chars().take(LONGEST_IN_PLAN).map(|c: char| if steers(c) && c != '\n' { ' ' } else { c }).collect()

@@ -1,5 +1,5 @@
-//! The rounds in order, for pictures: every value, or, where there are more than anybody can see, the middle and the
-//! extremes of some rounds at a time, and word of it.
+//! The rounds in order, for pictures: every value, or, where there are more than anybody can see,
+//! the middle and the extremes of some rounds at a time, and word of it.
 
 use super::series::Rounds;
 

@@ -1,5 +1,5 @@
-//! Whether the pick of a simulation depends on its processors: the same cells on processors that are half and twice as fast, on
-//! one alone, and on twice as many.
+//! Whether the pick of a simulation depends on its processors: the same cells on processors that
+//! are half and twice as fast, on one alone, and on twice as many.
 
 use super::composite::score;
 use super::judgement::Analysis;
@@ -39,8 +39,8 @@ pub(crate) fn other_speeds(analysis: &Analysis) -> Option<Vec<OtherSpeed>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// How much a target gains on the pick by the other processor is seen in one round, against the same round on the plan's; it
-/// is added to what all rounds say of the two.
+/// How much a target gains on the pick by the other processor is seen in one round, against the
+/// same round on the plan's; it is added to what all rounds say of the two.
 fn held(analysis: &Analysis, pick: usize, processors: OtherProcessors) -> PickCheck {
     let there = observe_at(analysis.folded, analysis.plan, processors);
     let there = score(analysis.plan, &there, "time_ns", Combine::Sum);

@@ -1,5 +1,6 @@
-//! What was measured, sample by sample and round by round, for formats that hand it on to other programs. Names are
-//! those of the rest of the model, so that rows of a table and rows of samples meet.
+//! What was measured, sample by sample and round by round, for formats that hand it on to other
+//! programs. Names are those of the rest of the model, so that rows of a table and rows of samples
+//! meet.
 
 use super::model::{TargetInfo, WHOLE_JOB};
 use super::plain::{plain, sanitize_json};

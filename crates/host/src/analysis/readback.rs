@@ -1,4 +1,5 @@
-//! What was in effect, side by side: every fact that was read back of any target, and where targets differ in it.
+//! What was in effect, side by side: every fact that was read back of any target, and where targets
+//! differ in it.
 
 use super::model::TargetInfo;
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! Where repeats belong: whether a phase is worth repeating on one file system, from a run that did.
+//! Where repeats belong: whether a phase is worth repeating on one file system, from a run that
+//! did.
 
 use super::series::{Observed, ObservedWork};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};

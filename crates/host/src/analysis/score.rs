@@ -1,4 +1,5 @@
-//! How near simulations come to what others have measured: pairs of rows of a published table, column by column.
+//! How near simulations come to what others have measured: pairs of rows of a published table,
+//! column by column.
 
 use super::fidelity::Ratio;
 use pickfs_stats::median;
@@ -57,7 +58,8 @@ impl Score {
     }
 }
 
-/// Over all pairs of rows in each column. Figures that are not positive have no ratio and must not be given.
+/// Over all pairs of rows in each column. Figures that are not positive have no ratio and must not
+/// be given.
 pub fn score(figures: &[Costs]) -> Score {
     let mut found = Score::default();
     for (at, one) in figures.iter().enumerate() {
@@ -112,7 +114,8 @@ mod tests {
         assert_eq!((score(&figures[..2]).apart, score(&[]).median_error()), (0, None));
     }
 
-    /// A tree on a simulated NVMe drive, milliseconds with eight processors and with one (docs/sim.md): compression costs time on one alone.
+    /// A tree on a simulated NVMe drive, milliseconds with eight processors and with one
+    /// (docs/sim.md): compression costs time on one alone.
     #[test]
     fn one_processor_scores_worse_than_eight() {
         const WRITE: [(&str, f64, f64); 4] =

@@ -1,4 +1,5 @@
-//! What was measured beside the time: throughput, space, CPU, what the device saw, how compression came out.
+//! What was measured beside the time: throughput, space, CPU, what the device saw, how compression
+//! came out.
 
 use super::latency::Latencies;
 use super::model::*;
@@ -61,7 +62,8 @@ fn rate(amounts: &Rounds, times: &Rounds) -> Rounds {
     both.filter(|(_, _, time)| *time > 0.0).map(|(round, amount, time)| (round, amount * 1e9 / time)).collect()
 }
 
-/// Phase by phase: what a workload measures itself, then the probes' small print, which explains odd times.
+/// Phase by phase: what a workload measures itself, then the probes' small print, which explains
+/// odd times.
 fn everything_else(observed: &ObservedWork, context: &WorkContext) -> Vec<Table> {
     let latencies = Latencies::of(observed);
     let (mut own, mut details) = (Vec::new(), Vec::new());
@@ -98,7 +100,8 @@ fn said(metric: &str) -> String {
     }
 }
 
-/// For each target what it clearly saves or costs against the reference, by the criteria that are no times.
+/// For each target what it clearly saves or costs against the reference, by the criteria that are
+/// no times.
 pub(crate) fn costs(tables: &[Table], targets: &[TargetInfo]) -> Vec<TradeOff> {
     let panels = || tables.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
     let panel = |metric: &&Metric| panels().find(|panel| panel.metric == metric.name);

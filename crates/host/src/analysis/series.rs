@@ -1,5 +1,5 @@
-//! Folded cells -> series: for each work, target, phase and metric the values by round. One pass over the samples,
-//! so that a million of them cost no more than reading them.
+//! Folded cells -> series: for each work, target, phase and metric the values by round. One pass
+//! over the samples, so that a million of them cost no more than reading them.
 
 use pickfs_core::journal::{Flag, Folded, FoldedCell, GuestProcessor, Look, Outcome};
 use pickfs_core::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS, CPU_NET_NS, Combine};
@@ -7,11 +7,13 @@ use pickfs_core::plan::{Judged, OtherProcessors, Plan, processors as number_of_p
 use pickfs_stats::one_observation;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Where the whole system's CPU without that of other programs is kept: an id that no journal reaches.
+/// Where the whole system's CPU without that of other programs is kept: an id that no journal
+/// reaches.
 const NET: u32 = u32::MAX;
 
-/// Metric that is computed, of simulated cells: the time without that of the kernel's own workers. The one simulated processor
-/// serves them and the program in turn, where real machines have several.
+/// Metric that is computed, of simulated cells: the time without that of the kernel's own workers.
+/// The one simulated processor serves them and the program in turn, where real machines have
+/// several.
 pub(crate) const TIME_WITHOUT_WORKERS: &str = "time_without_workers_ns";
 const WITHOUT_WORKERS: u32 = u32::MAX - 1;
 const CPU_OF_WORK_NS: &str = "cpu_workload_ns";
@@ -37,8 +39,9 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// For each target the rounds that it was asked for and has no value of, and not because it could not take part: what
-    /// takes too long may be cut off. The last round may be under way still.
+    /// For each target the rounds that it was asked for and has no value of, and not because it
+    /// could not take part: what takes too long may be cut off. The last round may be under way
+    /// still.
     pub(crate) fn lacking(&self, works: &[&ObservedWork], values: &[Rounds]) -> Vec<Vec<u32>> {
         let rounds: BTreeSet<u32> = works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
         let has = |target: usize, round: u32| at_round(&values[target], round).is_some();
@@ -206,7 +209,8 @@ impl<'a> ObservedWork<'a> {
         }
     }
 
-    /// All that the processor did beside the program, at most all of the time; nothing where several processors were simulated.
+    /// All that the processor did beside the program, at most all of the time; nothing where
+    /// several processors were simulated.
     fn take_off_workers(&mut self) {
         let ids = ["time_ns", CPU_GROSS_NS, CPU_OF_WORK_NS].map(|metric| self.folded.interned(metric));
         let [Some(time), Some(all), Some(own)] = ids else { return };
@@ -224,7 +228,8 @@ impl<'a> ObservedWork<'a> {
         }
     }
 
-    /// What other programs used of the CPU is no cost of a target: it is on the machine, and not in what is compared.
+    /// What other programs used of the CPU is no cost of a target: it is on the machine, and not in
+    /// what is compared.
     fn take_off_foreign_cpu(&mut self) {
         let Some(gross) = self.folded.interned(CPU_GROSS_NS) else { return };
         let of_whole_system: Vec<(usize, u32)> =
@@ -276,7 +281,8 @@ impl<'a> ObservedWork<'a> {
         found.cloned().unwrap_or_default()
     }
 
-    /// Every value of a metric, with those that are repeats of one observation, as they lie in the journal.
+    /// Every value of a metric, with those that are repeats of one observation, as they lie in the
+    /// journal.
     pub(crate) fn every_value(&self, target: usize, phase: &str, metric: &str) -> Vec<f64> {
         let done = self.cells[target].values().filter(|cell| cell.outcome == Some(Outcome::Done));
         let samples = done.flat_map(|cell| self.folded.samples(cell));
@@ -288,7 +294,8 @@ impl<'a> ObservedWork<'a> {
         (0..self.cells.len()).map(|target| self.series(target, phase, metric)).collect()
     }
 
-    /// One value a cell for every target, from all of its phases; of times, what the work is judged by.
+    /// One value a cell for every target, from all of its phases; of times, what the work is judged
+    /// by.
     pub(crate) fn over_phases(&self, metric: &str, how: Combine) -> Vec<Rounds> {
         let is_judged = ["time_ns", TIME_WITHOUT_WORKERS].contains(&metric);
         let Some(metric) = self.interned(metric) else { return vec![Vec::new(); self.cells.len()] };

@@ -1,4 +1,5 @@
-//! What the first lines of a report name: the disks below the targets, and how much data a work puts on them.
+//! What the first lines of a report name: the disks below the targets, and how much data a work
+//! puts on them.
 
 use super::plain::plain;
 use super::series::ObservedWork;
@@ -25,7 +26,8 @@ pub struct Disk {
 /// Medians of a target that has both, of what lay on it after the phases that write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Data {
-    /// What the plan names: a trace, a profile, or the last word of a path. Empty for the usual one.
+    /// What the plan names: a trace, a profile, or the last word of a path. Empty for the usual
+    /// one.
     pub name: String,
     pub files: Option<f64>,
     pub bytes: Option<f64>,

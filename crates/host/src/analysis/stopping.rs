@@ -1,8 +1,9 @@
 //! One look: which targets leave the race, and whether the run has enough rounds.
 //!
-//! What stops a run: a pick that is good enough, the precision that was asked for, the end of the looks, or a budget.
-//! Whatever stops it, there is a pick, and a bound on how much slower than the best it can be. No run is given up: an
-//! estimate says too little about how many rounds a decision would take.
+//! What stops a run: a pick that is good enough, the precision that was asked for, the end of the
+//! looks, or a budget. Whatever stops it, there is a pick, and a bound on how much slower than the
+//! best it can be. No run is given up: an estimate says too little about how many rounds a decision
+//! would take.
 
 use super::eligibility::Veto;
 use super::elimination::Race;
@@ -98,7 +99,8 @@ impl Analysis<'_> {
         (0..self.observed.targets.len()).filter(move |target| Some(*target) != duplicate && !is_out(*target))
     }
 
-    /// What is open is how one or none that still takes part compares with those that have left for good.
+    /// What is open is how one or none that still takes part compares with those that have left for
+    /// good.
     fn is_stuck(&self) -> bool {
         let Some(race) = self.race() else { return false };
         let has_left =
@@ -146,8 +148,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// Those that are beaten or out for good. The reference's copy goes with it; in journals of ten looks both stayed, and
-    /// where a precision is asked for, all are compared with the reference.
+    /// Those that are beaten or out for good. The reference's copy goes with it; in journals of ten
+    /// looks both stayed, and where a precision is asked for, all are compared with the reference.
     fn leaving(&self, round: u32) -> Vec<Leaving> {
         let (reference, copy) = self.twins.unzip();
         let is_reference = |target: &usize| [reference, self.verdict.reference].contains(&Some(*target));
@@ -208,7 +210,8 @@ mod tests {
     /// Name, level and width of the noise of a target; level 0 fails, below it is skipped.
     type Targets = &'static [(&'static str, f64, f64)];
 
-    /// Noise that is fixed, different for each target, and as often to the one side as to the other.
+    /// Noise that is fixed, different for each target, and as often to the one side as to the
+    /// other.
     fn made(targets: Targets, stop: Stop, rounds: u32) -> MadeUp {
         let mut made = MadeUp::new(&targets.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
         made.plan.stop = stop;

@@ -1,5 +1,5 @@
-//! What cannot be added up: time, tail, space, CPU and wear side by side, and the targets that no other one beats all
-//! round (the Pareto front). The verdict is one point of it.
+//! What cannot be added up: time, tail, space, CPU and wear side by side, and the targets that no
+//! other one beats all round (the Pareto front). The verdict is one point of it.
 
 use super::by_round::compare;
 use super::composite::score_of_works;
@@ -13,7 +13,8 @@ use pickfs_stats::Ratios;
 /// too.
 const MOST_TARGETS: usize = 30;
 
-/// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each other.
+/// `None` where there are fewer than two targets, or fewer than two criteria, to trade against each
+/// other.
 pub(crate) fn criteria(case: &ReportInput) -> Option<Criteria> {
     let (plan, criteria) = (case.analysis.plan, metric::criteria());
     let (reference, shown) = (case.analysis.verdict.reference?, &case.analysis.verdict.ranked);

@@ -8,8 +8,9 @@ use super::stopping::looks_made;
 use pickfs_core::journal::Folded;
 use pickfs_core::metric::Combine;
 
-/// Natural logarithms of the time of the verdict's works, by round, of each target that is named; NaN where there is none, and in all
-/// rounds of one that may not be picked, such as for a limit that it exceeds.
+/// Natural logarithms of the time of the verdict's works, by round, of each target that is named;
+/// NaN where there is none, and in all rounds of one that may not be picked, such as for a limit
+/// that it exceeds.
 pub fn logs_of_targets(folded: &Folded, targets: &[String]) -> Vec<Vec<f64>> {
     let Some(run) = &folded.run else { return vec![Vec::new(); targets.len()] };
     let observed = observe(folded, &run.plan);

@@ -35,7 +35,8 @@ pub struct WorkReport {
     pub is_foreign: bool,
     /// Times: the whole job first, then each phase; a job of one phase has that phase alone.
     pub phases: Vec<Panel>,
-    /// What the time is paid with, against the reference: of each target that clearly differs in space, CPU or writes.
+    /// What the time is paid with, against the reference: of each target that clearly differs in
+    /// space, CPU or writes.
     pub costs: Vec<TradeOff>,
     /// What was measured beside the time.
     pub beside: Vec<Table>,
@@ -94,8 +95,9 @@ pub(crate) fn work(case: &ReportInput, observed: &ObservedWork) -> WorkReport {
     }
 }
 
-/// What another program shows first. The times that rates were made into decide who is best where there is one phase, and
-/// are shown nowhere: seconds a GiB and seconds a thousand files have no sum and no reader.
+/// What another program shows first. The times that rates were made into decide who is best where
+/// there is one phase, and are shown nowhere: seconds a GiB and seconds a thousand files have no
+/// sum and no reader.
 fn headlines(context: &WorkContext, observed: &ObservedWork, times: Vec<Panel>) -> Vec<Panel> {
     let threshold = context.case.analysis.plan.stop.threshold;
     let panel_of = |shown: &Headline| {

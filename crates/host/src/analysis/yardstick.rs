@@ -1,7 +1,8 @@
-//! Whether a run's yardstick can be trusted: what other programs used of the machine, and the reference against its second copy.
+//! Whether a run's yardstick can be trusted: what other programs used of the machine, and the
+//! reference against its second copy.
 //!
-//! Rounds in random order cancel what others do to all targets alike. What remains cannot be seen to be little, so where others
-//! were at work most of the time, nothing is called clear.
+//! Rounds in random order cancel what others do to all targets alike. What remains cannot be seen
+//! to be little, so where others were at work most of the time, nothing is called clear.
 
 use super::series::{Observed, ObservedWork, Rounds, at_round, observe};
 use pickfs_core::journal::Folded;
@@ -12,14 +13,15 @@ use pickfs_stats::{Estimate, too_many_apart};
 /// Why no difference of a run is called clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreliable {
-    /// Other programs used the processor or the disk in `phases` of the `of` phases that were timed.
+    /// Other programs used the processor or the disk in `phases` of the `of` phases that were
+    /// timed.
     Busy { phases: usize, of: usize },
     /// The reference differs from its second copy in `apart` of `of` phases.
     TwinsDiffer { apart: usize, of: usize },
 }
 
-/// As a share of the time of a phase: half of one processor. It is more than the flag of a phase asks for, as a desktop has
-/// a few percent of other work all the time.
+/// As a share of the time of a phase: half of one processor. It is more than the flag of a phase
+/// asks for, as a desktop has a few percent of other work all the time.
 pub(crate) const MUCH_CPU: f64 = 0.5;
 /// The kernel counts in ticks of up to 10 ms.
 const LEAST_CPU_NS: f64 = 2e7;
@@ -38,7 +40,8 @@ fn twins_differ(twins: &[Estimate]) -> Option<Unreliable> {
     too_many_apart(apart, of).then_some(Unreliable::TwinsDiffer { apart, of })
 }
 
-/// The number of phases in which others used the machine, and that of all, where it is more than half.
+/// The number of phases in which others used the machine, and that of all, where it is more than
+/// half.
 pub(crate) fn is_busy(plan: &Plan, folded: &Folded) -> Option<(usize, usize)> {
     match busy(&observe(folded, plan)) {
         Some(Unreliable::Busy { phases, of }) => Some((phases, of)),

@@ -54,7 +54,8 @@ pub(super) fn own(of: &Evidence) -> Finding {
     }
 }
 
-/// Earlier versions hashed other fields: then no id fits at all. `pickfs share` counts cells in place of their ids.
+/// Earlier versions hashed other fields: then no id fits at all. `pickfs share` counts cells in
+/// place of their ids.
 pub(super) fn cells(of: &Evidence) -> Finding {
     let known: BTreeMap<String, (u32, String, String)> =
         expand(of.plan).into_iter().map(|cell| (cell.id, (cell.round, cell.target.name, cell.work.name))).collect();
@@ -133,8 +134,8 @@ pub(super) fn chosen(of: &Evidence) -> Finding {
     if broken.is_empty() { Finding::open(open) } else { Finding::broken(broken) }
 }
 
-/// Earlier versions drew orders in another way, so one that is not this version's may still be random; one that is the
-/// same in all rounds is not.
+/// Earlier versions drew orders in another way, so one that is not this version's may still be
+/// random; one that is the same in all rounds is not.
 pub(super) fn order(of: &Evidence) -> Finding {
     if is_simulated(of.folded) || of.is_imported() {
         return Finding::Kept;

@@ -1,5 +1,6 @@
-//! The page that makes a result citable: question, answer, grade, what it was measured on, what differs from defaults, how
-//! it was measured, how to do it again. Benchmarks that are trusted have one for each result (SPEC and TPC call it that).
+//! The page that makes a result citable: question, answer, grade, what it was measured on, what
+//! differs from defaults, how it was measured, how to do it again. Benchmarks that are trusted have
+//! one for each result (SPEC and TPC call it that).
 
 use super::{Finding, Grade, RULES};
 use crate::analysis::Model;

@@ -1,6 +1,8 @@
-//! Whether a run can be trusted by others: what its journal shows of the rules, and its verdict computed by a second program.
+//! Whether a run can be trusted by others: what its journal shows of the rules, and its verdict
+//! computed by a second program.
 //!
-//! It reads journals and pages, and acts on none of what they say. It must not know how cells are run.
+//! It reads journals and pages, and acts on none of what they say. It must not know how cells are
+//! run.
 //!
 //! Must not know: `executor`, `fleet`, `import`, `store`.
 
@@ -129,7 +131,8 @@ impl<'a> Evidence<'a> {
         all_rounds || self.folded.looks.last().is_some_and(|look| look.end.is_some())
     }
 
-    /// Facts of these names have one value each: those of the run in all its sessions, those of cells for each target.
+    /// Facts of these names have one value each: those of the run in all its sessions, those of
+    /// cells for each target.
     fn constant(&self, is: impl Fn(&str) -> bool) -> Finding {
         let target = |cell: &str| self.folded.find_cell(cell).map_or("", |cell| cell.target.as_str());
         let mut seen: BTreeMap<(&str, &str), &str> = BTreeMap::new();
@@ -150,7 +153,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The kernel counts devices as it finds them: `loop1, scheduler ...` is the drive that was `loop0`.
+/// The kernel counts devices as it finds them: `loop1, scheduler ...` is the drive that was
+/// `loop0`.
 fn without_number(fact: &str) -> (&str, &str) {
     let (name, rest) = fact.split_once(", ").unwrap_or((fact, ""));
     (if rest.is_empty() { name } else { name.trim_end_matches(|c: char| c.is_ascii_digit()) }, rest)

@@ -1,4 +1,5 @@
-//! The verdict of a journal by a second program that shares nothing with this one, and where the two differ.
+//! The verdict of a journal by a second program that shares nothing with this one, and where the
+//! two differ.
 
 use anyhow::{Context, Result, anyhow};
 use pickfs_system::process::{argv, feed_and_read};
@@ -7,10 +8,12 @@ use serde_json::Value;
 /// Published, so that others can read and run it; docs/statistics.md says what it computes.
 const PROGRAM: &str = include_str!("../../../../docs/audit/verdict.py");
 
-/// Numbers that are the same differ by no more than this share of themselves: sums may be added in another order.
+/// Numbers that are the same differ by no more than this share of themselves: sums may be added in
+/// another order.
 const ALIKE: f64 = 1e-9;
 
-/// What the program computes from a journal alone. It reads the journal from its standard input, and nothing else.
+/// What the program computes from a journal alone. It reads the journal from its standard input,
+/// and nothing else.
 pub fn recomputed(journal: &[u8]) -> Result<Value> {
     let words = argv(["python3", "-I", "-c", PROGRAM, "/dev/stdin"]);
     // The command line holds all of the program.
@@ -60,8 +63,8 @@ fn of_work(work: &str, ours: &Value, theirs: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Where the run's own looks at its results, as the journal has them, were not what they should have been. A budget is time, of
-/// which samples say nothing.
+/// Where the run's own looks at its results, as the journal has them, were not what they should
+/// have been. A budget is time, of which samples say nothing.
 pub fn decisions(looks: &Value, anew: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (made, anew) in list(looks).iter().zip(list(anew)) {

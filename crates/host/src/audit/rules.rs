@@ -1,4 +1,5 @@
-//! The rules of a result that others can trust, as data: what each says, how it is checked, and the check.
+//! The rules of a result that others can trust, as data: what each says, how it is checked, and the
+//! check.
 //!
 //! docs/rules.md is made of this table.
 

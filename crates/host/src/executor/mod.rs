@@ -1,8 +1,8 @@
 //! Machines that cells can run on, one file or folder an executor.
 //!
-//! An executor owns its machine: how the agent there is reached, what it must be given, and which of its questions are
-//! answered. It must not know what a cell measures, and nothing of workloads, file systems or reports: all machines take
-//! the same path, and a crash or a hang costs one cell.
+//! An executor owns its machine: how the agent there is reached, what it must be given, and which
+//! of its questions are answered. It must not know what a cell measures, and nothing of workloads,
+//! file systems or reports: all machines take the same path, and a crash or a hang costs one cell.
 //!
 //! Must not know: `analysis`, `import`, `render`, `run`, `wording`.
 
@@ -42,17 +42,20 @@ pub trait Executor: Sync {
         Vec::new()
     }
 
-    /// For each disk of a target, in their order, whether its zones must be written in order. Empty: no disk's.
+    /// For each disk of a target, in their order, whether its zones must be written in order.
+    /// Empty: no disk's.
     fn host_managed(&self, _target: &Target) -> Vec<bool> {
         Vec::new()
     }
 
-    /// What the disks of a target are called on its machine, in their order. None where they keep their names.
+    /// What the disks of a target are called on its machine, in their order. None where they keep
+    /// their names.
     fn disk_names(&self, _disks: usize) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Programs and kernel are brought along, so what this machine lacks is no reason to skip a target.
+    /// Programs and kernel are brought along, so what this machine lacks is no reason to skip a
+    /// target.
     fn brings_its_own(&self) -> bool {
         false
     }
@@ -71,7 +74,8 @@ pub trait Executor: Sync {
         Vec::new()
     }
 
-    /// One line of `pickfs doctor` on what its machines are like here; nothing is started to find out.
+    /// One line of `pickfs doctor` on what its machines are like here; nothing is started to find
+    /// out.
     fn condition(&self) -> Option<String> {
         None
     }
@@ -87,16 +91,18 @@ pub trait Machine {
     /// Reaches an agent that does the request. An error fails the cell.
     fn reach(&mut self, request: Request) -> Result<ContactOutcome>;
 
-    /// Takes what preparing has put together for machines elsewhere; what is found out goes into the journal. `say` shows
-    /// a line to the user.
+    /// Takes what preparing has put together for machines elsewhere; what is found out goes into
+    /// the journal. `say` shows a line to the user.
     fn furnish(&mut self, _bundle: Bundle, _say: &mut dyn FnMut(&str)) -> Result<Provenance> {
         Ok(Provenance::default())
     }
 
-    /// Cells that it will be asked to reach, in this order, if nothing comes between: it may start them before.
+    /// Cells that it will be asked to reach, in this order, if nothing comes between: it may start
+    /// them before.
     fn expect(&mut self, _requests: Vec<Request>) {}
 
-    /// The date of its clock, for what a cell did not live to say; none where that is the host's clock.
+    /// The date of its clock, for what a cell did not live to say; none where that is the host's
+    /// clock.
     fn date(&self) -> Option<&'static str> {
         None
     }
@@ -131,7 +137,8 @@ pub enum Failure {
     Final(String),
     /// Nothing had begun: the machine is to be reached once more.
     Again,
-    /// The host ended the machine, which says nothing of its job: the same once more, if it was not so before.
+    /// The host ended the machine, which says nothing of its job: the same once more, if it was not
+    /// so before.
     Killed(String),
 }
 
@@ -156,7 +163,8 @@ impl Contact {
 pub enum Lifetime {
     /// Steps are journaled, and undone whatever happens; the host's clock is the agent's.
     Permanent,
-    /// The machine is made for the job and goes with it: its steps need no undoing, and its clock must go as the host's.
+    /// The machine is made for the job and goes with it: its steps need no undoing, and its clock
+    /// must go as the host's.
     PerJob,
     /// The same, with a clock of its own that no other clock is compared with.
     PerJobVirtualClock,

@@ -1,5 +1,5 @@
-//! The side of the machine that measures. Each run has a folder beside the folder of the program: the plan, the journal, what
-//! the run says, and at its end the exit code.
+//! The side of the machine that measures. Each run has a folder beside the folder of the program:
+//! the plan, the journal, what the run says, and at its end the exit code.
 
 use super::message::{FollowMessage, Order};
 use super::{HELLO, checked_name, hash};
@@ -28,7 +28,8 @@ pub fn hello() {
 struct Place(PathBuf);
 
 impl Place {
-    /// Beside the folder of the running program: `FOLDER/bin/pickfs-HASH` has its runs in `FOLDER/runs`.
+    /// Beside the folder of the running program: `FOLDER/bin/pickfs-HASH` has its runs in
+    /// `FOLDER/runs`.
     fn of(name: &str) -> Result<Place> {
         let own = std::env::current_exe().context("cannot find this program's own file")?;
         let folder = own.parent().and_then(Path::parent).context("this program lies in no folder")?;
@@ -66,7 +67,8 @@ impl Place {
     }
 }
 
-/// Begins a run that goes on when the link ends. The same order again, of a run that is there, does nothing.
+/// Begins a run that goes on when the link ends. The same order again, of a run that is there, does
+/// nothing.
 pub fn start(name: &str) -> Result<()> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("cannot read the order")?;
@@ -165,8 +167,8 @@ pub fn stop(name: &str, time: u32) -> Result<()> {
     fs::write(&new, time.to_string()).and_then(|()| fs::rename(new, place.file("stop"))).context("cannot stop the run")
 }
 
-/// Says what the run adds to its journal and to its messages, from these offsets in bytes, until it has ended. Ends when the
-/// link does, at the latest when nothing more can be said.
+/// Says what the run adds to its journal and to its messages, from these offsets in bytes, until it
+/// has ended. Ends when the link does, at the latest when nothing more can be said.
 pub fn follow(name: &str, journal: u64, messages: u64) -> Result<()> {
     let place = Place::of(name)?;
     let (mut journal, mut messages, mut quiet) = (journal, messages, 0);
@@ -202,8 +204,8 @@ fn ended(place: &Place) -> Result<()> {
     say(&FollowMessage::Ended { code: place.code(), bytes: text.len() as u64, sha256: hash(&text) })
 }
 
-/// Whole lines from there on, at most [`MOST`] bytes if a line is not longer; nothing where there are none. What is not UTF-8
-/// is no line of ours.
+/// Whole lines from there on, at most [`MOST`] bytes if a line is not longer; nothing where there
+/// are none. What is not UTF-8 is no line of ours.
 fn lines_from(path: &Path, offset: u64) -> Result<Option<String>> {
     let Ok(mut file) = File::open(path) else { return Ok(None) };
     file.seek(SeekFrom::Start(offset))?;

@@ -12,8 +12,8 @@ pub(crate) struct Order {
     pub plan: String,
     /// Further words for `pickfs run`.
     pub words: Vec<String>,
-    /// Bytes of the journal that are near already, where a run is to be taken up: what is far and not yet near is fetched
-    /// first.
+    /// Bytes of the journal that are near already, where a run is to be taken up: what is far and
+    /// not yet near is fetched first.
     pub resume: Option<u64>,
 }
 

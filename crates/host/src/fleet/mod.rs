@@ -1,10 +1,11 @@
 //! Whole runs on other machines, and journals for stores there, by the system's ssh or by Slurm.
 //!
-//! A run stays on one machine, so that its rounds can be compared: the running program is copied there, named by its hash, and
-//! does there what `pickfs run` does, with all its checks. It has let go of the link that started it. The near side fetches
-//! journal and messages from where it has them, again and again when a link is lost. A job of Slurm does the same in an allocation
-//! that it has for itself; its journal lies on its machine, and comes to a folder that all see when the job ends. This room
-//! must not know what a run measures, nor what is in a journal but whole lines.
+//! A run stays on one machine, so that its rounds can be compared: the running program is copied
+//! there, named by its hash, and does there what `pickfs run` does, with all its checks. It has let
+//! go of the link that started it. The near side fetches journal and messages from where it has
+//! them, again and again when a link is lost. A job of Slurm does the same in an allocation that it
+//! has for itself; its journal lies on its machine, and comes to a folder that all see when the job
+//! ends. This room must not know what a run measures, nor what is in a journal but whole lines.
 //!
 //! Must not know: `analysis`, `executor`, `render`, `run`.
 

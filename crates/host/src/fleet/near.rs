@@ -1,4 +1,5 @@
-//! The side of the user: has a run begun on a machine, and fetches what it writes, whatever happens to the link.
+//! The side of the user: has a run begun on a machine, and fetches what it writes, whatever happens
+//! to the link.
 
 use super::message::{FollowMessage, Order};
 use super::ssh::{Ssh, Start, end};
@@ -23,7 +24,8 @@ const BELIEVED: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// So often asked to stop, the near side leaves, and the far run goes on.
 pub const LEAVES: usize = 3;
-/// Bytes of a line that the far side may say. It says a mebibyte at once, unless a line of a journal is longer.
+/// Bytes of a line that the far side may say. It says a mebibyte at once, unless a line of a
+/// journal is longer.
 const LONGEST_LINE: u64 = 16 << 20;
 /// Bytes of a journal, as a store takes it. The largest that we know has 40 MB.
 const LONGEST_JOURNAL: u64 = 512 << 20;
@@ -35,7 +37,8 @@ const MOST_MESSAGES: u64 = 20_000;
 /// A run that is to be on another machine.
 pub struct FarRun<'a> {
     pub host: &'a str,
-    /// Text of the plan file; nothing where the words stand for a plan, or the run of the journal is taken up.
+    /// Text of the plan file; nothing where the words stand for a plan, or the run of the journal
+    /// is taken up.
     pub plan: Option<&'a str>,
     /// The run of the journal is taken up.
     pub resumes: bool,
@@ -119,8 +122,8 @@ struct Copy {
 }
 
 impl Copy {
-    /// A new one is made by its first line only: a run that is refused leaves no file, and an empty one is left by a near
-    /// side that died before.
+    /// A new one is made by its first line only: a run that is refused leaves no file, and an empty
+    /// one is left by a near side that died before.
     fn open(path: &Path, is_new: bool) -> Result<Copy> {
         let shown = path.display();
         if is_new && path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0) {

@@ -1,4 +1,5 @@
-//! The side of a Slurm job: a cell, or a whole run, whose journal lies on this machine until it has ended.
+//! The side of a Slurm job: a cell, or a whole run, whose journal lies on this machine until it has
+//! ended.
 
 use super::hash;
 use super::slurm::{Begin, Errand, JobKind, read_errand};
@@ -111,7 +112,8 @@ fn whole_run(errand: &Errand, begin: &Begin, words: &[String]) -> Result<u8> {
     let journal = shown(&own)?;
     let is_begun = own.metadata().is_ok_and(|found| found.len() > 0);
     let what = if is_begun {
-        // Its folder is this user's alone, and what was brought there comes from the folder that says what is to be done.
+        // Its folder is this user's alone, and what was brought there comes from the folder that
+        // says what is to be done.
         ["--trust", "--resume", &journal].map(String::from).to_vec()
     } else {
         [&begin.words[..], &["--journal".to_string(), journal]].concat()
@@ -144,7 +146,8 @@ fn own_folder(local: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// This program again, with requests to stop handed on; its exit code, or minus the signal that ended it.
+/// This program again, with requests to stop handed on; its exit code, or minus the signal that
+/// ended it.
 fn child(words: &[String], folder: &Path, messages: Option<&Path>) -> Result<i32> {
     let mut command = own_program();
     command.args(words).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());

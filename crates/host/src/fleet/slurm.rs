@@ -1,5 +1,5 @@
-//! The system's Slurm, by its own programs. A job is this very program: the batch script names it as its interpreter, and
-//! holds the order as JSON, so no shell stands between them.
+//! The system's Slurm, by its own programs. A job is this very program: the batch script names it
+//! as its interpreter, and holds the order as JSON, so no shell stands between them.
 
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::need::Need;
@@ -41,7 +41,8 @@ pub struct Errand {
 pub enum JobKind {
     /// One cell for each element of the array, by its index.
     Cells(Vec<String>),
-    /// A whole run, with these words for `pickfs run`; it is taken up where the machine, or the folder, has its journal.
+    /// A whole run, with these words for `pickfs run`; it is taken up where the machine, or the
+    /// folder, has its journal.
     Run {
         begin: Begin,
         /// What it is begun and taken up with.
@@ -166,7 +167,8 @@ fn script(errand: &Errand) -> Result<String> {
 
 const PROGRAM: &str = "pickfs";
 
-/// Puts this program into the folder, as jobs start it: one that is built anew meanwhile is another.
+/// Puts this program into the folder, as jobs start it: one that is built anew meanwhile is
+/// another.
 pub fn bring_program(folder: &Path) -> Result<()> {
     let place = folder.join(PROGRAM);
     if place.exists() {

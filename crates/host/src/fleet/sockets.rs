@@ -1,4 +1,5 @@
-//! The folder of the sockets by which sessions of ssh share one connection; it goes with the process that made it.
+//! The folder of the sockets by which sessions of ssh share one connection; it goes with the
+//! process that made it.
 
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -48,7 +49,8 @@ fn open(folder: &Path) -> std::io::Result<File> {
     File::options().read(true).custom_flags(flags.bits() as i32).open(folder)
 }
 
-/// Those of this user whose process is not there, nor holds its lock from where its number is another.
+/// Those of this user whose process is not there, nor holds its lock from where its number is
+/// another.
 fn remove_dead(all: &Path, own: u32) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {

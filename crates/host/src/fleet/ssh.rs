@@ -1,5 +1,5 @@
-//! The system's ssh, with the user's own configuration, keys and agent. It is never asked for a password: a run that waits
-//! for one would look as if it measured.
+//! The system's ssh, with the user's own configuration, keys and agent. It is never asked for a
+//! password: a run that waits for one would look as if it measured.
 
 use super::sockets::Sockets;
 use super::{HELLO, checked_folder, checked_host, hex};
@@ -40,8 +40,8 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// `config` instead of ssh's own configuration; `folder` on the far machines, relative to the home there. After
-    /// `leaves` requests to stop no answer is waited for.
+    /// `config` instead of ssh's own configuration; `folder` on the far machines, relative to the
+    /// home there. After `leaves` requests to stop no answer is waited for.
     pub fn new(config: Option<&str>, folder: &str, leaves: usize) -> Result<Ssh> {
         if let Some(missing) = pickfs_system::need::missing(&NEEDS).first() {
             bail!("cannot reach other machines: {missing}");
@@ -100,7 +100,8 @@ impl Ssh {
         self.answer(&words, text)?.of_success(&words)
     }
 
-    /// What a program says to a text. It is ended if it says more than an answer is, or if the user leaves.
+    /// What a program says to a text. It is ended if it says more than an answer is, or if the user
+    /// leaves.
     fn answer(&self, words: &Argv, text: Vec<u8>) -> Result<Answer> {
         let mut command = command(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

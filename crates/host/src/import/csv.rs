@@ -1,4 +1,5 @@
-//! A plain table of whatever was measured: `round,target,phase,value,unit`, a value a line. The rounds are the user's word.
+//! A plain table of whatever was measured: `round,target,phase,value,unit`, a value a line. The
+//! rounds are the user's word.
 
 use super::phoronix::conversion;
 use super::{Contents, Figures, Importer, Measure, positive};

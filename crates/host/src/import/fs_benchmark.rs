@@ -1,4 +1,5 @@
-//! `result-*.json` of fenio/modern-fs-benchmark: one file system of one run, whose figures carry their unit at the end of their name.
+//! `result-*.json` of fenio/modern-fs-benchmark: one file system of one run, whose figures carry
+//! their unit at the end of their name.
 
 use super::phoronix::conversion;
 use super::{Contents, Figures, Importer, Measure};

@@ -1,7 +1,7 @@
-//! What `hyperfine --export-json` writes: every run of a command in seconds, up to version 1.20 as a list, from 2.0 on a
-//! measurement for each run. Commands ran one after the other, each all of its times, so that they are repeats and no
-//! rounds; an export of pickfs says which rounds they were. Reports show what hyperfine shows: mean, standard deviation and
-//! range.
+//! What `hyperfine --export-json` writes: every run of a command in seconds, up to version 1.20 as
+//! a list, from 2.0 on a measurement for each run. Commands ran one after the other, each all of
+//! its times, so that they are repeats and no rounds; an export of pickfs says which rounds they
+//! were. Reports show what hyperfine shows: mean, standard deviation and range.
 
 use super::{Contents, Figures, Importer, Measure, nanoseconds};
 use anyhow::{Context, Result, ensure};

@@ -134,8 +134,8 @@ pub struct File<'a> {
 pub struct ImportOptions<'a> {
     /// The format's name; `None`: each file's format is detected from its content.
     pub from: Option<&'a str>,
-    /// The n-th file of a label is its n-th round, if its folder does not say: the user declares that
-    /// they were measured in turn.
+    /// The n-th file of a label is its n-th round, if its folder does not say: the user declares
+    /// that they were measured in turn.
     pub rounds: bool,
 }
 
@@ -250,7 +250,8 @@ impl Journal {
         &mut self.cells[at].1
     }
 
-    /// Phases of a work that all its targets have, for these are what they can be ranked by. None stands for all.
+    /// Phases of a work that all its targets have, for these are what they can be ranked by. None
+    /// stands for all.
     fn common_phases(&self, work: &str) -> Vec<String> {
         let mut having: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let mut targets = BTreeSet::new();
@@ -324,7 +325,8 @@ fn nanoseconds(seconds: f64) -> f64 {
     if (ns - whole).abs() <= 1e-15 * whole.abs() * 4.0 { whole } else { ns }
 }
 
-/// A whole job is the sum of its phases, which come beside it in exports of pickfs: it is not one more phase.
+/// A whole job is the sum of its phases, which come beside it in exports of pickfs: it is not one
+/// more phase.
 fn drop_sums(figures: &mut Figures) {
     const WHOLE_JOB: &str = "whole job";
     let is_round = |measure: &Measure| measure.round.is_some();

@@ -1,6 +1,7 @@
-//! pgbench's log of single transactions (`-l`): latencies by their own percentiles. With `--aggregate-interval`, a line for
-//! each interval, there are means and the largest alone. How long a client waited between transactions is not in it, so
-//! that the judged time is the mean latency.
+//! pgbench's log of single transactions (`-l`): latencies by their own percentiles. With
+//! `--aggregate-interval`, a line for each interval, there are means and the largest alone. How
+//! long a client waited between transactions is not in it, so that the judged time is the mean
+//! latency.
 
 use super::pgbench::WORK;
 use super::{Contents, Figures, Importer};
@@ -65,7 +66,8 @@ struct Row {
 }
 
 impl Row {
-    /// `client txno latency_us script epoch_s epoch_us ...`, or `epoch_s count sum_us sum2 min_us max_us ...`.
+    /// `client txno latency_us script epoch_s epoch_us ...`, or `epoch_s count sum_us sum2 min_us
+    /// max_us ...`.
     fn of(line: &str) -> Result<Row> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         ensure!(fields.len() >= 6, "it has {} fields, where a log of pgbench has 6 or more", fields.len());

@@ -1,8 +1,9 @@
-//! The composite.xml of the Phoronix Test Suite: a target for every system, a work for every test, a phase for every
-//! description. `RawString` holds every run, which are repeats; an export of pickfs says which rounds they were.
+//! The composite.xml of the Phoronix Test Suite: a target for every system, a work for every test,
+//! a phase for every description. `RawString` holds every run, which are repeats; an export of
+//! pickfs says which rounds they were.
 //!
-//! Units are what `Scale` says. The MB/s of pts/fio are MiB/s in truth (phoronix-test-suite/test-profiles#326): such
-//! results carry a doubt.
+//! Units are what `Scale` says. The MB/s of pts/fio are MiB/s in truth
+//! (phoronix-test-suite/test-profiles#326): such results carry a doubt.
 
 use super::hyperfine::Mark;
 use super::{A_GIB, Contents, Figures, Importer, Measure, nanoseconds, positive};

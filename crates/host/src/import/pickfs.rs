@@ -1,4 +1,5 @@
-//! Our own JSON (`pickfs report --format json`): a whole run with its plan, its order and its rounds.
+//! Our own JSON (`pickfs report --format json`): a whole run with its plan, its order and its
+//! rounds.
 
 use super::{Contents, Importer};
 use crate::exchange::{Cell, Report, SCHEMA, Target};

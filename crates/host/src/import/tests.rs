@@ -250,7 +250,8 @@ fn runs_of_hyperfine_are_repeats_of_one_round() {
 fn figures_of_a_foreign_run_have_the_unit_that_ends_their_name() {
     let found = figures("modern-fs-benchmark", FS_BENCHMARK);
     assert!(found.measures.iter().all(|one| one.target.as_deref() == Some("xfs single") && one.round.is_none()));
-    // In the file: 361.199294090271 MB/s, 6420.052665 IOPS, 786 ms; snapshots are null, and are no time of nought.
+    // In the file: 361.199294090271 MB/s, 6420.052665 IOPS, 786 ms; snapshots are null, and are no
+    // time of nought.
     assert_eq!(value(&found, "seqwrite", "bytes_per_second"), Some(361.199294090271 * 1e6));
     assert_eq!(value(&found, "randwrite", "operations_per_second"), Some(6420.052665));
     assert_eq!(value(&found, "smalltree_rm", "time_ns"), Some(786e6));

@@ -1,5 +1,6 @@
-//! Bencher Metric Format (<https://bencher.dev/docs/reference/bencher-metric-format/>): the median of every judged time
-//! as `latency` in nanoseconds, with the interval of the median where there are rounds enough for one.
+//! Bencher Metric Format (<https://bencher.dev/docs/reference/bencher-metric-format/>): the median
+//! of every judged time as `latency` in nanoseconds, with the interval of the median where there
+//! are rounds enough for one.
 
 use super::{Format, Options};
 use crate::analysis::Model;

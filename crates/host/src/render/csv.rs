@@ -1,4 +1,5 @@
-//! Comma-separated values as RFC 4180 has them, `.` in numbers whatever the locale: one row a sample, or one a summary.
+//! Comma-separated values as RFC 4180 has them, `.` in numbers whatever the locale: one row a
+//! sample, or one a summary.
 
 use super::tables::{self, Value};
 use super::{Format, Options};
@@ -60,8 +61,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A spreadsheet takes what begins like this for a formula (OWASP, "CSV Injection"); with a quote before it, for text. Numbers
-/// stay numbers. What steers a terminal is shown as an escape.
+/// A spreadsheet takes what begins like this for a formula (OWASP, "CSV Injection"); with a quote
+/// before it, for text. Numbers stay numbers. What steers a terminal is shown as an escape.
 pub fn csv_text(text: &str) -> String {
     const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
     let is_number = text.parse::<f64>().is_ok() && !text.chars().any(|c| c.is_ascii_alphabetic() && !"eE".contains(c));

@@ -1,5 +1,5 @@
-//! The list that github-action-benchmark reads as `customSmallerIsBetter`: medians of every judged time in seconds, the
-//! range of the rounds beside.
+//! The list that github-action-benchmark reads as `customSmallerIsBetter`: medians of every judged
+//! time in seconds, the range of the rounds beside.
 
 use super::{Format, Options};
 use crate::analysis::Model;

@@ -1,5 +1,6 @@
-//! The JSON that `hyperfine --export-json` writes, in seconds, for the scripts that plot it. What pickfs does not know
-//! (times of user and system apart) is left out. `pickfs` holds the rounds, so that an import can pair them again.
+//! The JSON that `hyperfine --export-json` writes, in seconds, for the scripts that plot it. What
+//! pickfs does not know (times of user and system apart) is left out. `pickfs` holds the rounds, so
+//! that an import can pair them again.
 
 use super::{Format, Options};
 use crate::analysis::Model;

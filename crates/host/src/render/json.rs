@@ -1,4 +1,5 @@
-//! Our own JSON: all that a report says and all that it is made of, in the layout of [`crate::exchange`].
+//! Our own JSON: all that a report says and all that it is made of, in the layout of
+//! [`crate::exchange`].
 
 use super::tables::{finding_name, method_name};
 use super::{Format, Options};

@@ -1,5 +1,5 @@
-//! Markdown for forums and issues: the verdict, one table of times for each work, what is missing, and what was in
-//! effect. Names are escaped, so that none becomes a link, a picture or HTML.
+//! Markdown for forums and issues: the verdict, one table of times for each work, what is missing,
+//! and what was in effect. Names are escaped, so that none becomes a link, a picture or HTML.
 
 use super::{Format, Options};
 use crate::analysis::{Champions, Model, Panel, Row, WorkReport};
@@ -187,8 +187,8 @@ fn in_effect(model: &Model) -> Vec<String> {
     shown.filter_map(line).collect()
 }
 
-/// With a backslash before all that means something in any flavour of Markdown; mentions and bare links are broken by an
-/// entity.
+/// With a backslash before all that means something in any flavour of Markdown; mentions and bare
+/// links are broken by an entity.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,8 +1,9 @@
 //! Formats: one file each, which lay out what `analysis` has judged and `wording` has said.
 //!
-//! This room must not know how anything is run or judged: it spawns nothing, reads no clock and touches no file. A format
-//! computes nothing, so that no two formats can tell different stories. Names of a journal are free of control characters
-//! here, but still hostile: a markup format escapes all of them.
+//! This room must not know how anything is run or judged: it spawns nothing, reads no clock and
+//! touches no file. A format computes nothing, so that no two formats can tell different stories.
+//! Names of a journal are free of control characters here, but still hostile: a markup format
+//! escapes all of them.
 //!
 //! A new format is a file with a [`Format`] and its line in [`ALL`].
 //!

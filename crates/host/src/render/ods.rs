@@ -1,7 +1,9 @@
-//! An OpenDocument spreadsheet: summary, chart data, and all samples. Text is typed as text, so that no cell is a formula.
+//! An OpenDocument spreadsheet: summary, chart data, and all samples. Text is typed as text, so
+//! that no cell is a formula.
 //!
-//! Three sheets of plain cells need one XML file in a zip archive; a crate that models all of OpenDocument costs more to
-//! build than the rest of the reports together. The archive has no times in it: the same journal gives the same bytes.
+//! Three sheets of plain cells need one XML file in a zip archive; a crate that models all of
+//! OpenDocument costs more to build than the rest of the reports together. The archive has no times
+//! in it: the same journal gives the same bytes.
 
 use super::tables::{self, Value};
 use super::{Format, Options};
@@ -41,7 +43,8 @@ fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
     let stored = options.compression_method(CompressionMethod::Stored);
-    // What the file is must lie first and as it is, for programs that look at the first bytes alone.
+    // What the file is must lie first and as it is, for programs that look at the first bytes
+    // alone.
     zip.start_file("mimetype", stored)?;
     zip.write_all(MIME.as_bytes())?;
     let packed = options.compression_method(CompressionMethod::Deflated);

@@ -1,6 +1,7 @@
-//! The composite.xml of the Phoronix Test Suite: a system for every target, a result for every phase of every work with
-//! the value of each round in `RawString` (elements and their order as in its `result-file.xsd`). Less is better in all of
-//! them, and says so. Which rounds they were stands in `JSON`, so that an import can pair them again.
+//! The composite.xml of the Phoronix Test Suite: a system for every target, a result for every
+//! phase of every work with the value of each round in `RawString` (elements and their order as in
+//! its `result-file.xsd`). Less is better in all of them, and says so. Which rounds they were
+//! stands in `JSON`, so that an import can pair them again.
 
 use super::{Format, Options};
 use crate::analysis::Model;

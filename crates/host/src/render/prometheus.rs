@@ -1,5 +1,6 @@
-//! The textfile format of Prometheus' node exporter (<https://prometheus.io/docs/instrumenting/exposition_formats/>): for each
-//! target and phase the median time, its interval, the ratio to the reference, and whether it is the pick.
+//! The textfile format of Prometheus' node exporter
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>): for each target and phase the
+//! median time, its interval, the ratio to the reference, and whether it is the pick.
 
 use super::{Format, Options};
 use crate::analysis::{Model, Panel, Race, Row, Times, WorkReport};

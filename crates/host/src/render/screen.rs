@@ -1,5 +1,5 @@
-//! The answer on one screen: at most 25 lines of 80 columns where there are few targets. `full` has the rest. What goes into a
-//! pipe or a file has all targets.
+//! The answer on one screen: at most 25 lines of 80 columns where there are few targets. `full` has
+//! the rest. What goes into a pipe or a file has all targets.
 
 use super::Options;
 use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
@@ -54,7 +54,8 @@ struct Difference {
     look: Look,
 }
 
-/// The sign that all figures of a column have, which then stands at its heading; empty where they differ or there is one alone.
+/// The sign that all figures of a column have, which then stands at its heading; empty where they
+/// differ or there is one alone.
 fn common_sign(figures: &[Option<Difference>]) -> &'static str {
     let mut signs = figures.iter().flatten().map(|found| found.sign);
     match signs.next() {
@@ -143,7 +144,8 @@ impl Screen<'_> {
         answers.chain(best.take(MOST_NOTES)).chain(why).collect()
     }
 
-    /// What power cuts have taken: of each target, where these are few; of those that broke a promise always.
+    /// What power cuts have taken: of each target, where these are few; of those that broke a
+    /// promise always.
     fn power_cuts(&self) -> Vec<String> {
         let found = self.judged().map(|work| work.durability.as_slice()).unwrap_or_default();
         let found = durability::guilty_first(found);
@@ -327,7 +329,8 @@ impl Screen<'_> {
         (!parts.is_empty()).then(|| self.look(Look::Faint, &wrapped("  ", &parts.join("   "), self.width)))
     }
 
-    /// What another program measured, in its own units: a table for each work, as long as there is room.
+    /// What another program measured, in its own units: a table for each work, as long as there is
+    /// room.
     fn foreign(&self, head: Vec<String>, answer: Vec<String>, end: Vec<String>) -> String {
         let around = head.len() + answer.len() + end.len() + 1;
         let each = (self.most_lines().saturating_sub(around) / self.model.works.len().max(1)).max(FEWEST_ROWS + 2);
@@ -336,7 +339,8 @@ impl Screen<'_> {
         text.map(|line| line.trim_end().to_string() + "\n").collect()
     }
 
-    /// A row for each target and a column for each figure, or the other way round where that is shorter.
+    /// A row for each target and a column for each figure, or the other way round where that is
+    /// shorter.
     fn figures(&self, work: &WorkReport, room: usize) -> Vec<String> {
         let panels: Vec<&Panel> = work.phases.iter().collect();
         let has_any = |at: &usize| panels.iter().any(|panel| figure(panel, *at).is_some());

@@ -1,6 +1,7 @@
-//! Forest plots as one picture: for each phase the ratio of every target to the reference, with its interval on a
-//! logarithmic axis; then space and CPU. Light background, colours that the colour-blind can tell apart, and nothing that is
-//! said by colour alone. Each chart of the page can stand alone as a picture too.
+//! Forest plots as one picture: for each phase the ratio of every target to the reference, with its
+//! interval on a logarithmic axis; then space and CPU. Light background, colours that the
+//! colour-blind can tell apart, and nothing that is said by colour alone. Each chart of the page
+//! can stand alone as a picture too.
 
 use super::Format;
 use super::chart::forest::{Mark, View};
@@ -41,7 +42,8 @@ pub(crate) const SVG: Format = Format {
     ..Format::NONE
 };
 
-/// Every picture of a report by itself, with the name of its file: of each work the ratios, then what has two axes.
+/// Every picture of a report by itself, with the name of its file: of each work the ratios, then
+/// what has two axes.
 pub fn pictures(model: &Model) -> Vec<(String, String)> {
     let sheet = Sheet::of(model);
     let alone = |chart: Chart| (chart.name.clone(), chart.alone(&sheet));

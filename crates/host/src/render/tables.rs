@@ -1,4 +1,5 @@
-//! The tables that spreadsheet formats share: one row a sample, one row a summary, and what a chart needs.
+//! The tables that spreadsheet formats share: one row a sample, one row a summary, and what a chart
+//! needs.
 
 use crate::analysis::raw::{better_name, unit_name};
 use crate::analysis::{Comparison, Figure, Model, Panel, Row, WorkReport};

@@ -1,4 +1,5 @@
-//! The report for a terminal: plain text without colours, so that it reads the same in a pipe and in a mail.
+//! The report for a terminal: plain text without colours, so that it reads the same in a pipe and
+//! in a mail.
 
 use super::{Format, Options};
 use crate::analysis::{Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
@@ -406,7 +407,8 @@ fn column_width(panel: &Panel, sheet: &Sheet) -> usize {
 /// In columns: not much longer than a figure.
 const LONGEST_LINE: usize = 16;
 
-/// What a workload measures itself has long names: the phase on a line of its own, the rest broken at blanks.
+/// What a workload measures itself has long names: the phase on a line of its own, the rest broken
+/// at blanks.
 fn heading(panel: &Panel) -> String {
     match panel.name.split_once(": ") {
         Some((phase, metric)) => format!("{phase}:\n{}", lines(metric, LONGEST_LINE).join("\n")),

@@ -17,7 +17,8 @@ const FOLDER: &str = "active";
 
 pub struct Active {
     run: String,
-    /// Locked while the run is alive, so that its entry speaks for it even when its journal is deleted.
+    /// Locked while the run is alive, so that its entry speaks for it even when its journal is
+    /// deleted.
     _alive: File,
 }
 
@@ -44,14 +45,15 @@ impl Active {
         State::find(FOLDER).ok().flatten().and_then(|state| state.opened(run)).is_some_and(lock)
     }
 
-    /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the way must leave the
-    /// entry to `pickfs clean`.
+    /// All is undone, or nothing was touched. Said, not left to a drop: an error or a panic on the
+    /// way must leave the entry to `pickfs clean`.
     pub(crate) fn done(self) {
         Active::forget(&self.run);
     }
 
-    /// Run ids and journals of all runs that are under way, or that died. The latest first, as what it saved of the
-    /// machine's settings may be what an earlier one had put there. The path is empty where the run died before it was written.
+    /// Run ids and journals of all runs that are under way, or that died. The latest first, as what
+    /// it saved of the machine's settings may be what an earlier one had put there. The path is
+    /// empty where the run died before it was written.
     pub fn list() -> Result<Vec<(String, PathBuf)>> {
         let Some(state) = State::find(FOLDER)? else { return Ok(Vec::new()) };
         let read = |run: String| {

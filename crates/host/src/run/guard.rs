@@ -1,6 +1,6 @@
-//! Devices that the run erases: only those that the user has agreed to, and each is looked at before each cell, also those
-//! of guests. One that has come into use since, that carries what neither the user named nor the run made, or is another
-//! disk under the same name, is not touched.
+//! Devices that the run erases: only those that the user has agreed to, and each is looked at
+//! before each cell, also those of guests. One that has come into use since, that carries what
+//! neither the user named nor the run made, or is another disk under the same name, is not touched.
 
 use anyhow::{Result, ensure};
 use pickfs_core::plan::{Cell, Chosen, Plan};
@@ -37,8 +37,8 @@ impl Guard {
         Ok(Guard { agreed: erased.filter(|(_, erases)| !erases.is_empty()).collect() })
     }
 
-    /// The cell as it may be done, its device named without links, which could be changed after this look; or what stands
-    /// against erasing it.
+    /// The cell as it may be done, its device named without links, which could be changed after
+    /// this look; or what stands against erasing it.
     pub(crate) fn passed(&self, cell: &Cell, plan: &Plan, ask: Ask) -> Result<Result<Cell, Vec<String>>> {
         let Some((backing, agreed)) = self.agreed.iter().find(|(backing, _)| *backing == cell.target.backing) else {
             return Ok(Ok(cell.clone()));
@@ -63,8 +63,8 @@ fn without_links(cell: &Cell, agreed: &[Erasure]) -> Cell {
     cell
 }
 
-/// The backing as it may be after cells of the plan: with what their file systems and layers leave on it, as wipefs names
-/// that.
+/// The backing as it may be after cells of the plan: with what their file systems and layers leave
+/// on it, as wipefs names that.
 pub fn again(backing: &Chosen, plan: &Plan) -> Chosen {
     let mut backing = backing.clone();
     let filesystems = plan.targets.iter().filter_map(|target| target.fs.clone());

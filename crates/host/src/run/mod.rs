@@ -1,7 +1,7 @@
 //! The host side: order, resume, time limits, the journal.
 //!
-//! It must not know what a workload does or how a file system is made; it sends requests, writes down what comes
-//! back, and sees to it that every step is taken back.
+//! It must not know what a workload does or how a file system is made; it sends requests, writes
+//! down what comes back, and sees to it that every step is taken back.
 //!
 //! Must not know: `render`.
 
@@ -58,8 +58,8 @@ pub enum Finish {
     Stopped,
 }
 
-/// Begins a run: writes the plan into a new journal and goes through its cells. Only devices that the user agreed to are
-/// erased.
+/// Begins a run: writes the plan into a new journal and goes through its cells. Only devices that
+/// the user agreed to are erased.
 pub fn begin(
     plan: &Plan,
     agreed: &[Erasure],
@@ -168,8 +168,8 @@ fn reopen<'e>(journal: &Path, trust: Trust, stop_change: StopChange, executors: 
     Ok(Session { executors, active, more: stop_change.more, journal })
 }
 
-/// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused, and that of another
-/// journal waited for: it would see its settings change under its hands.
+/// Undoes what a dead run left; the journal keeps what was measured. A run under way is refused,
+/// and that of another journal waited for: it would see its settings change under its hands.
 pub fn clean(journal: &Path, trust: Trust, executors: Executors, progress: &mut dyn Progress) -> Result<usize> {
     let (journal, folded) = trust::open(journal, trust)?;
     let _turn = turn::take(journal.path(), Turn::Alone, progress);
@@ -179,7 +179,8 @@ pub fn clean(journal: &Path, trust: Trust, executors: Executors, progress: &mut 
     undo_dead(LiveJournal::new(journal, folded), executors)
 }
 
-/// What dead runs left in force would be measured, saved as the machine's own and put back for good.
+/// What dead runs left in force would be measured, saved as the machine's own and put back for
+/// good.
 fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) {
     let all = Active::list().unwrap_or_default();
     for (run, journal) in all.into_iter().filter(|(run, _)| run != own) {

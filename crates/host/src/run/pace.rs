@@ -1,7 +1,8 @@
-//! How long cells take on this machine, by its earlier runs: for what is said before the next run of the same work.
+//! How long cells take on this machine, by its earlier runs: for what is said before the next run
+//! of the same work.
 //!
-//! The state folder has a small file of seconds for each target with its work. One that is lost or wrong makes what is said
-//! poorer, and nothing else.
+//! The state folder has a small file of seconds for each target with its work. One that is lost or
+//! wrong makes what is said poorer, and nothing else.
 
 use super::state::State;
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
@@ -50,7 +51,8 @@ fn pace(plan: &Plan, known: &dyn Fn(&str) -> Option<f64>) -> Option<Pace> {
     Some(Pace { round, around: known(&of_all(plan)).unwrap_or(0.0) })
 }
 
-/// By the name of its file. Where cells run beside each other, the time of a cell is its share of the clock's.
+/// By the name of its file. Where cells run beside each other, the time of a cell is its share of
+/// the clock's.
 fn seconds(plan: &Plan, folded: &Folded, took: f64) -> BTreeMap<String, f64> {
     let total = |cells: &[&FoldedCell]| cells.iter().map(|cell| cell.ledger.total_ns() as f64 / 1e9).sum::<f64>();
     let in_cells = total(&folded.cells.iter().collect::<Vec<_>>());
@@ -77,7 +79,8 @@ fn seconds(plan: &Plan, folded: &Folded, took: f64) -> BTreeMap<String, f64> {
     found
 }
 
-/// A file for all targets that differ in nothing but their names, such as the reference and its copy.
+/// A file for all targets that differ in nothing but their names, such as the reference and its
+/// copy.
 fn of_cell(plan: &Plan, target: &Target, work: &Work) -> String {
     let target = Target { name: String::new(), duplicate: false, ..target.clone() };
     named(&(&plan.executor, plan.jobs, target, &work.workload, work.repeats))

@@ -1,5 +1,6 @@
-//! A run whose cells are done elsewhere, each by a pickfs of its own with a journal of its own: only where cells cannot
-//! disturb each other. Here they are put together, in the order of the run, as if one machine had done them.
+//! A run whose cells are done elsewhere, each by a pickfs of its own with a journal of its own:
+//! only where cells cannot disturb each other. Here they are put together, in the order of the run,
+//! as if one machine had done them.
 
 use super::live::LiveJournal;
 use super::rounds::{self, Doer};
@@ -178,8 +179,9 @@ pub fn part(
     ended.into_iter().next().context("a cell without an end")
 }
 
-/// Does cells of a plan into a journal, several at once as its executor can, and returns how each ended. Takes no turn among the
-/// runs of the machine: a simulation measures nothing of it, and each other part would wait.
+/// Does cells of a plan into a journal, several at once as its executor can, and returns how each
+/// ended. Takes no turn among the runs of the machine: a simulation measures nothing of it, and
+/// each other part would wait.
 pub fn parts(
     plan: &Plan,
     cells: &[Cell],

@@ -1,5 +1,5 @@
-//! The same rounds and looks, with results that are made up: to forecast how long a plan will take, and to test the
-//! rules as they are.
+//! The same rounds and looks, with results that are made up: to forecast how long a plan will take,
+//! and to test the rules as they are.
 
 use super::progress::{Progress, Silent};
 use super::rounds::{Doer, measure};
@@ -71,7 +71,8 @@ impl<F: FnMut(&Cell) -> Option<Vec<(String, f64)>>, U: Fn() -> bool> Doer for Ac
 pub struct Forecast {
     /// Rounds of the earlier run that were drawn from.
     pub pilot_rounds: usize,
-    /// Rounds that the run will have: one in ten, half, and nine in ten rehearsals had at most these.
+    /// Rounds that the run will have: one in ten, half, and nine in ten rehearsals had at most
+    /// these.
     pub rounds: [u32; 3],
     /// The same of nanoseconds.
     pub ns: [u64; 3],
@@ -79,11 +80,14 @@ pub struct Forecast {
     pub decided: f64,
     /// Share of the rehearsals that the plan's budget ended.
     pub cut: f64,
-    /// The plan has a second copy of the reference and the earlier run has not: there is no noise floor.
+    /// The plan has a second copy of the reference and the earlier run has not: there is no noise
+    /// floor.
     pub lacks_copy: bool,
-    /// Targets and works of the plan that the earlier run does not have: they count like the mean of the others.
+    /// Targets and works of the plan that the earlier run does not have: they count like the mean
+    /// of the others.
     pub unknown: Vec<String>,
-    /// What the first of these rounds buy, in the middle of the rehearsals; none where they bound nothing.
+    /// What the first of these rounds buy, in the middle of the rehearsals; none where they bound
+    /// nothing.
     pub buys: Vec<BoundAfter>,
 }
 
@@ -110,9 +114,9 @@ const REHEARSALS: u64 = 200;
 /// Fewer rounds say next to nothing of the scatter.
 const LEAST_PILOT: usize = 3;
 
-/// Rehearses the plan with whole rounds drawn from an earlier run, each as likely as any other (a bootstrap; it knows no
-/// noise that the earlier run has not met, so few rounds make it too hopeful). `None` with fewer than three rounds that
-/// all targets of both have finished.
+/// Rehearses the plan with whole rounds drawn from an earlier run, each as likely as any other (a
+/// bootstrap; it knows no noise that the earlier run has not met, so few rounds make it too
+/// hopeful). `None` with fewer than three rounds that all targets of both have finished.
 pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
     let known = Pilot::read(pilot)?;
     let wanted = plan.targets.iter().flat_map(|t| plan.works.iter().map(move |w| (t.name.clone(), w.name.clone())));
@@ -141,7 +145,8 @@ pub fn forecast(plan: &Plan, pilot: &Folded) -> Option<Forecast> {
     Some(Forecast { pilot_rounds, rounds: by_rounds, ns, decided, cut, lacks_copy, unknown, buys })
 }
 
-/// After each of these looks that half of the rehearsals came to, or at the one look that they have.
+/// After each of these looks that half of the rehearsals came to, or at the one look that they
+/// have.
 const BUYS_AFTER: [u32; 5] = [3, 6, 11, 20, 40];
 
 fn bounds_after(found: &[Rehearsed]) -> Vec<BoundAfter> {
@@ -210,7 +215,8 @@ impl Pilot {
     fn rehearsal(&self, plan: &Plan, rounds: &[u32], seed: u64) -> Option<Rehearsed> {
         let mean = self.cell_ns.values().copied().fold(0, u64::saturating_add) / self.cell_ns.len().max(1) as u64;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // As many as a run may have; the modulo's bias at these lengths is far below what a forecast can tell.
+        // As many as a run may have; the modulo's bias at these lengths is far below what a
+        // forecast can tell.
         let drawn: Vec<u32> =
             (0..plan.stop.most_rounds()).map(|_| rounds[(random.next_u64() % rounds.len() as u64) as usize]).collect();
         let ns = std::cell::Cell::new(0u64);
@@ -218,7 +224,8 @@ impl Pilot {
         let cell_ns = |target: &str, work: &str| self.cell_ns.get(&(target.to_string(), work.to_string())).copied();
         let result = |cell: &Cell| {
             let (target, work) = (&cell.target.name, &cell.work.name);
-            // One that the pilot does not have takes no part in the race, but in the time: a copy that of its original.
+            // One that the pilot does not have takes no part in the race, but in the time: a copy
+            // that of its original.
             let original = || cell_ns(&plan.reference, work).filter(|_| cell.target.duplicate);
             ns.set(ns.get().saturating_add(cell_ns(target, work).or_else(original).unwrap_or(mean)));
             by_round.insert(cell.round, ns.get());

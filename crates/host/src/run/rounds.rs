@@ -1,4 +1,5 @@
-//! Round after round until it is enough: the order of cells, the looks, and what a resumed run leaves out.
+//! Round after round until it is enough: the order of cells, the looks, and what a resumed run
+//! leaves out.
 
 use super::{Finish, Limits, Progress};
 use crate::analysis::look;
@@ -97,7 +98,8 @@ pub fn cells_of_rounds<'a>(plan: &'a Plan, folded: &'a Folded) -> impl Iterator<
     orders(plan, move |target, round| !has_left(plan, folded, target, round))
 }
 
-/// The cells of a round that are still to be run: none that has ended, and none that cannot be done.
+/// The cells of a round that are still to be run: none that has ended, and none that cannot be
+/// done.
 fn left(plan: &Plan, folded: &Folded, round: u32) -> Vec<Cell> {
     let cells = cells_of_rounds(plan, folded).nth(round as usize - 1).unwrap_or_default();
     cells.into_iter().filter(|cell| is_to_be_run(folded, cell)).collect()
@@ -111,8 +113,8 @@ fn has_ended(folded: &Folded, cell: &Cell) -> bool {
     folded.find_cell(&cell.id).is_some_and(|seen| seen.outcome.is_some())
 }
 
-/// The cells that are to be run up to the next interim analysis, in their order. If the plan has a number of rounds, all cells of all
-/// rounds, and then the cells that check the verdict.
+/// The cells that are to be run up to the next interim analysis, in their order. If the plan has a
+/// number of rounds, all cells of all rounds, and then the cells that check the verdict.
 pub(super) fn coming(plan: &Plan, folded: &Folded) -> Vec<Cell> {
     let rounds = cells_of_rounds(plan, folded).take(next_look(plan, folded) as usize).flatten();
     let rounds = rounds.filter(|cell| is_to_be_run(folded, cell));
@@ -187,7 +189,8 @@ mod tests {
     use rand_core::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    /// Milliseconds of a cell and the width of their noise, by target; 0 fails. The duplicate `A` is as `a`.
+    /// Milliseconds of a cell and the width of their noise, by target; 0 fails. The duplicate `A`
+    /// is as `a`.
     type Times = &'static [(&'static str, f64, f64)];
 
     /// One session after the other over what is known so far.
@@ -284,7 +287,8 @@ mod tests {
         Plan { seed: 4, reference: "a".into(), targets, works, stop, ..Plan::default() }
     }
 
-    /// "8 -c; 11 decided | a11 A8 b11 c8": looks at which one leaves or the run ends, then each target's last round.
+    /// "8 -c; 11 decided | a11 A8 b11 c8": looks at which one leaves or the run ends, then each
+    /// target's last round.
     fn story(plan: &Plan, folded: &Folded) -> String {
         let look = |look: &Look| {
             let leaving: String = look.leaving.iter().map(|leaving| format!(" -{}", leaving.target)).collect();
@@ -327,8 +331,8 @@ mod tests {
         ("aAbc", NOISY, Stop { rounds: Some(5), ..FREE }, "5 rounds | a5 A5 b5 c5"),
     ];
 
-    /// Looks where they are due and no cell twice, none after its target has left and no other missing, whatever the
-    /// sessions were.
+    /// Looks where they are due and no cell twice, none after its target has left and no other
+    /// missing, whatever the sessions were.
     #[track_caller]
     fn assert_sound(plan: &Plan, sessions: &Sessions) {
         let rounds: Vec<u32> = sessions.folded.looks.iter().map(|look| look.round).collect();
@@ -349,7 +353,8 @@ mod tests {
         assert_eq!(ended, wanted);
     }
 
-    /// So that machines that cannot disturb each other need not wait for one another at the end of each round.
+    /// So that machines that cannot disturb each other need not wait for one another at the end of
+    /// each round.
     #[test]
     fn all_that_is_certain_to_come_is_named() {
         let fixed = Stop { rounds: Some(2), ..FREE };
@@ -480,7 +485,8 @@ mod tests {
         &sessions.folded.run.as_ref().expect("a run").plan
     }
 
-    /// A session ends with the round in which its budget is used up, if nothing else ends it before.
+    /// A session ends with the round in which its budget is used up, if nothing else ends it
+    /// before.
     #[test]
     fn with_a_budget_each_session_goes_on_where_the_last_one_ended() {
         for (names, times, stop, wanted) in STORIES {
@@ -503,7 +509,8 @@ mod tests {
         }
     }
 
-    /// Five rounds and a part of the sixth, or six, then sessions that have no time at all: each ends one more round.
+    /// Five rounds and a part of the sixth, or six, then sessions that have no time at all: each
+    /// ends one more round.
     #[test]
     fn a_budget_that_is_used_up_at_once_makes_no_look_of_the_past() {
         let plan = plan("aAbc", KEEP_ALL);
@@ -528,7 +535,8 @@ mod tests {
         assert_eq!((sessions.go(&plan), sessions.done), (Some(StopReason::Rounds), 20));
     }
 
-    /// A hole in round 3 is filled, and the budget ends the session with the next round that has no look.
+    /// A hole in round 3 is filled, and the budget ends the session with the next round that has no
+    /// look.
     #[test]
     fn a_hole_in_an_old_round_makes_no_look_of_the_past() {
         let plan = plan("aAbc", KEEP_ALL);

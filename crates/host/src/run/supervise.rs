@@ -1,4 +1,4 @@
-//! One agent at a time: request in, records out, time limits, requests to stop, and the undoing when it dies.
+//! One agent at a time: request, records, time limits, requests to stop, and undoing if it dies.
 
 use super::guard::Guard;
 use super::live::LiveJournal;
@@ -21,8 +21,7 @@ use std::time::{Duration, Instant};
 /// For the end of a machine that has closed its pipe, or is to go with its job.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// From now on Ctrl-C (and SIGTERM, and the terminal's closing) is counted instead of killing us: once finishes the step
-/// and undoes, twice undoes now.
+/// Counts Ctrl-C, SIGTERM and closings of the terminal: one ends the step and undoes, two undo now.
 pub fn count_stop_requests() -> Result<()> {
     let hangup = (!hangups_ignored()).then_some(libc::SIGHUP);
     let signals: Vec<i32> = [libc::SIGINT, libc::SIGTERM].into_iter().chain(hangup).collect();
@@ -131,7 +130,7 @@ impl Supervisor {
         }
     }
 
-    /// Has one cell done by an agent of its own, and undoes its steps if it dies. The agent has the cell's limit itself.
+    /// Has a cell done by an agent, which has the cell's limit, and undoes its steps if it dies.
     pub(crate) fn cell(
         &mut self,
         cell: &Cell,
@@ -156,7 +155,7 @@ impl Supervisor {
         self.machine.expect(cells.iter().map(request).collect());
     }
 
-    /// Has the target of these cells, one a work, built and taken down again. How each ended is in no journal.
+    /// Has the target of these cells, one a work, built and taken down; no journal has the ends.
     pub(crate) fn try_out(&mut self, cells: Vec<Cell>) -> Result<(JobEnd, Vec<End>)> {
         let Some(first) = cells.first().filter(|_| !stop_requested()) else { return Ok((JobEnd::Stopped, Vec::new())) };
         let (id, limit) = (first.id.clone(), Duration::from_nanos(first.limit_ns));
@@ -184,7 +183,8 @@ impl Supervisor {
         self.undo_steps(self.folded().leftovers.iter().cloned().collect(), false)
     }
 
-    /// The same of a run that is dead, where a request to stop ends it at once: what is left by then is still in the journal.
+    /// The same of a run that is dead, where a request to stop ends it at once: what is left by
+    /// then is still in the journal.
     pub(crate) fn undo_dead(&mut self) -> Result<()> {
         self.undo_steps(self.folded().leftovers.iter().cloned().collect(), true)
     }
@@ -274,8 +274,8 @@ impl Supervisor {
         self.take(Record::Flag(Flag { cell, phase, flag, why: killed(kills) }))
     }
 
-    /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks all processes of a job: then its end says
-    /// nothing of the cell.
+    /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks
+    /// all processes of a job: then its end says nothing of the cell.
     fn gone(&self, why: String, stoppable: bool) -> JobEnd {
         if stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
             JobEnd::Stopped
@@ -325,8 +325,8 @@ enum BootState {
 }
 
 impl BootState {
-    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start. Time in which it
-    /// `starved` of processors is not held against one that boots.
+    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start.
+    /// Time in which it `starved` of processors is not held against one that boots.
     fn overdue(
         self,
         now: Instant,
@@ -414,8 +414,8 @@ impl<'c> Attended<'c> {
         })
     }
 
-    /// Takes what the agent says until it ends. When that cannot be taken (the journal's disk is full), the agent still
-    /// takes down what it has built, and undoing goes on to its end.
+    /// Takes what the agent says until it ends. When that cannot be taken (the journal's disk is
+    /// full), the agent still takes down what it has built, and undoing goes on to its end.
     fn listen(&mut self, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<()> {
         let mut deaf: Result<()> = Ok(());
         loop {

@@ -1,8 +1,10 @@
-//! Before the first round: every target is built, written to and taken down once, so that what cannot work is said once and
-//! costs no cell of a round; then one cell is thrown away, as the first one of a run is slow: memory of a virtual machine
-//! is new to its host, programs and modules are not yet loaded.
+//! Before the first round: every target is built, written to and taken down once, so that what
+//! cannot work is said once and costs no cell of a round; then one cell is thrown away, as the
+//! first one of a run is slow: memory of a virtual machine is new to its host, programs and modules
+//! are not yet loaded.
 //!
-//! Not in guests, where each trial would be a boot, and not before a single round, which finds out the same.
+//! Not in guests, where each trial would be a boot, and not before a single round, which finds out
+//! the same.
 
 use super::progress::{Progress, Silent};
 use super::supervise::{JobEnd, Supervisor};
@@ -68,8 +70,8 @@ fn as_warm_up(cell: Cell) -> Cell {
     Cell { id: cell_id(&cell), ..cell }
 }
 
-/// A failure may be of the moment, such as a device that was still busy, and would cost the target its whole run: only the
-/// second one counts.
+/// A failure may be of the moment, such as a device that was still busy, and would cost the target
+/// its whole run: only the second one counts.
 fn outcomes_of_two(
     cells: &[Cell],
     supervisor: &mut Supervisor,

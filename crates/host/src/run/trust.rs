@@ -1,6 +1,7 @@
-//! Which journals may be acted on. What a journal says is done with our rights, its commands and its undoing, so it must be of a run
-//! that this user began on this machine. Who owns the file says only who saved it. So the state folder remembers which file was the
-//! journal of each run; a copy, or what was fetched or put in its place, is another file.
+//! Which journals may be acted on. What a journal says is done with our rights, its commands and
+//! its undoing, so it must be of a run that this user began on this machine. Who owns the file says
+//! only who saved it. So the state folder remembers which file was the journal of each run; a copy,
+//! or what was fetched or put in its place, is another file.
 
 use super::state::State;
 use crate::wording::text::counted;
@@ -58,8 +59,8 @@ pub enum Remains {
     Gone,
 }
 
-/// A journal is noted before its first line is written, and nothing is touched before that. Where a run of an early version began is
-/// not noted: then the file speaks for itself.
+/// A journal is noted before its first line is written, and nothing is touched before that. Where a
+/// run of an early version began is not noted: then the file speaks for itself.
 pub fn remains(run: &str, journal: &Path) -> Remains {
     let opened = open_regular(journal, false).and_then(|file| Ok((has_line(&file)?, inode_and_birth(&file)?)));
     match (opened.ok(), noted(run).ok().flatten()) {
@@ -78,8 +79,8 @@ fn has_line(file: &File) -> std::io::Result<bool> {
     Ok(line.ends_with(b"\n"))
 }
 
-/// An existing journal to act on and what it holds; a torn last line is cut off. All is read from one open file, so that none can be
-/// put in its place between the look and the deed.
+/// An existing journal to act on and what it holds; a torn last line is cut off. All is read from
+/// one open file, so that none can be put in its place between the look and the deed.
 pub(crate) fn open(path: &Path, trust: Trust) -> Result<(Journal, Folded)> {
     let shown = path.display();
     let mut journal = Journal::open(path)?;
@@ -131,7 +132,8 @@ fn judged(file: &File, path: &Path, trust: Trust) -> Result<Folded> {
     Ok(folded)
 }
 
-/// The run of a journal that we may act on: it is of a form that we know, and its name is one that we give.
+/// The run of a journal that we may act on: it is of a form that we know, and its name is one that
+/// we give.
 pub(crate) fn supported_run(folded: &Folded) -> Result<Run> {
     let run = folded.run.clone().context("the journal has no run record")?;
     if run.schema > SCHEMA {

@@ -1,8 +1,8 @@
 //! One run at a time on a machine: two would measure each other, and restore each other's settings.
 //! First come, first served: the kernel queues the waiting callers of flock(2).
 //!
-//! Simulations measure nothing of this machine, so they share it with each other, as do guests whose plan says so; others wait for them, as they
-//! keep processors busy.
+//! Simulations measure nothing of this machine, so they share it with each other, as do guests
+//! whose plan says so; others wait for them, as they keep processors busy.
 //!
 //! Root's runs have a lock of their own, in a folder where only root can make a file, so that no
 //! user delays them; they also take the lock that users share, as soon as it is free.
@@ -32,8 +32,8 @@ pub(crate) struct Turn {
     _shared: Option<Receiver<File>>,
 }
 
-/// Waits for the lock. Where no lock file can be made, no run waits; a request to stop ends the waiting without the lock, and the
-/// caller looks for it.
+/// Waits for the lock. Where no lock file can be made, no run waits; a request to stop ends the
+/// waiting without the lock, and the caller looks for it.
 pub(crate) fn take(journal: &Path, wanted: plan::Turn, progress: &mut dyn Progress) -> Turn {
     let shared = ["/run/lock", "/var/lock", "/tmp"].map(|folder| Path::new(folder).join("pickfs.lock"));
     let shared = shared.into_iter().find(|path| path.parent().is_some_and(Path::is_dir));
@@ -124,8 +124,8 @@ fn waited_for(lock: Lock, journal: &Path, progress: &mut dyn Progress) -> Option
     None
 }
 
-/// ", which has done 7 of 24 cells up to its next look". To root alone: in the lock that users share any of them may have
-/// noted anything.
+/// ", which has done 7 of 24 cells up to its next look". To root alone: in the lock that users
+/// share any of them may have noted anything.
 fn how_far(holder: &str) -> String {
     if !rustix::process::geteuid().is_root() {
         return String::new();

@@ -1,4 +1,5 @@
-//! What is pushed, read once, checked and hashed on the way into a file without a name of the sender's choosing.
+//! What is pushed, read once, checked and hashed on the way into a file without a name of the
+//! sender's choosing.
 
 use super::folder::{Folder, Unfinished};
 use anyhow::{Context, Result};
@@ -122,8 +123,8 @@ impl Reading {
     }
 }
 
-/// A `run` record of a schema that we know, or anything that calls itself one of a newer schema: that is kept until a newer
-/// pickfs reads it.
+/// A `run` record of a schema that we know, or anything that calls itself one of a newer schema:
+/// that is kept until a newer pickfs reads it.
 fn begins_a_journal(line: &[u8]) -> Result<()> {
     if matches!(serde_json::from_slice(line), Ok(Record::Run(run)) if !run.id.is_empty()) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! A folder that others may write to, by its descriptor: links in it are not followed, and what is answered is on the disk.
+//! A folder that others may write to, by its descriptor: links in it are not followed, and what is
+//! answered is on the disk.
 
 use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, linkat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
@@ -56,7 +57,8 @@ impl Folder {
     /// Removes the files of dead processes: those that no process has locked.
     pub(crate) fn remove_dead(&self) {
         for name in self.names() {
-            // Locked until its name is gone: a writer that has just made it would take the free lock for its own.
+            // Locked until its name is gone: a writer that has just made it would take the free
+            // lock for its own.
             let dead = self.file(&name).ok().filter(lock);
             if dead.is_some() {
                 let _ = unlinkat(&self.0, &name, AtFlags::empty());
@@ -69,7 +71,8 @@ fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// A file that is being written: its name goes when it is dropped, or when the next writer finds its lock free.
+/// A file that is being written: its name goes when it is dropped, or when the next writer finds
+/// its lock free.
 pub(crate) struct Unfinished {
     folder: Folder,
     name: String,
@@ -96,7 +99,8 @@ impl Unfinished {
         }
     }
 
-    /// Gives it a name in a folder of the same disk, durably; false where another file has that name.
+    /// Gives it a name in a folder of the same disk, durably; false where another file has that
+    /// name.
     pub(crate) fn keep(&self, folder: &Folder, name: &str) -> Result<bool> {
         self.file.sync_all()?;
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());

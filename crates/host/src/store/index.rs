@@ -1,7 +1,8 @@
-//! The index of a store: SQLite, so that any program can read it. It is never the only place of anything.
+//! The index of a store: SQLite, so that any program can read it. It is never the only place of
+//! anything.
 //!
-//! An entry depends on its journal alone, and on which other journals of its run there are, so the order in which they came
-//! leaves no trace.
+//! An entry depends on its journal alone, and on which other journals of its run there are, so the
+//! order in which they came leaves no trace.
 
 use super::admit::hex;
 use super::{INDEX, Rows, Store, shown};
@@ -18,7 +19,8 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use std::time::Duration;
 
-/// Raised with every change of the tables or of what is written into them: an index of another version is made again.
+/// Raised with every change of the tables or of what is written into them: an index of another
+/// version is made again.
 const VERSION: i64 = 3;
 
 /// How long a writer waits for the others.
@@ -65,7 +67,8 @@ pub struct IndexedWork {
     pub choice: Choice,
 }
 
-/// Which runs are meant: each word must stand in what it names, in either case. Empty words fit all.
+/// Which runs are meant: each word must stand in what it names, in either case. Empty words fit
+/// all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub disk: String,
@@ -164,7 +167,8 @@ impl Index {
         Ok(change.commit()?)
     }
 
-    /// Reads the journal before the others are kept waiting. Nothing happens to an entry that is there.
+    /// Reads the journal before the others are kept waiting. Nothing happens to an entry that is
+    /// there.
     pub(crate) fn add(&mut self, store: &Store, hash: &str) -> Result<()> {
         let known = "SELECT 1 FROM journal WHERE hash = ?1";
         if self.connection.query_row(known, [hash], |_| Ok(())).optional()?.is_some() {
@@ -324,8 +328,8 @@ fn insert(change: &Transaction, entry: &Entry, found: &[(String, Choice)], super
     Ok(())
 }
 
-/// A journal that begins with all of another has gone on from it. Whether this one is superseded; those that it supersedes
-/// are marked.
+/// A journal that begins with all of another has gone on from it. Whether this one is superseded;
+/// those that it supersedes are marked.
 fn supersede(change: &Transaction, entry: &Entry, store: &Store) -> Result<bool> {
     let mut statement =
         change.prepare("SELECT hash, bytes FROM journal WHERE run = ?1 AND hash != ?2 ORDER BY bytes")?;

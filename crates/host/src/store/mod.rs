@@ -1,10 +1,10 @@
-//! Journals of many runs and machines in one folder: each immutable and named by its hash, with an index that can always be
-//! made again.
+//! Journals of many runs and machines in one folder: each immutable and named by its hash, with an
+//! index that can always be made again.
 //!
-//! The journals are the record, the index only answers faster. What is pushed late, twice or out of order, or copied into the
-//! folder by another program, ends in the same index. What is pushed may come from a stranger: nothing is written before it
-//! was read to its end and found to be a journal with the hash that it claims. This room must not know how a journal came
-//! about, nor who asks.
+//! The journals are the record, the index only answers faster. What is pushed late, twice or out of
+//! order, or copied into the folder by another program, ends in the same index. What is pushed may
+//! come from a stranger: nothing is written before it was read to its end and found to be a journal
+//! with the hash that it claims. This room must not know how a journal came about, nor who asks.
 //!
 //! Must not know: `executor`, `render`, `run`.
 
@@ -86,8 +86,9 @@ impl Store {
         Store::open(folder)
     }
 
-    /// Takes a journal of which `declared` says the hash, where its sender says one. It is on the disk when this returns. An
-    /// error that is [`admit::Refused`] is the sender's fault; nothing of it is kept.
+    /// Takes a journal of which `declared` says the hash, where its sender says one. It is on the
+    /// disk when this returns. An error that is [`admit::Refused`] is the sender's fault; nothing
+    /// of it is kept.
     pub fn take(&self, journal: &mut dyn Read, declared: Option<&str>, limits: Limits) -> Result<PushResult> {
         let unwritten = || format!("cannot write to the store {}", self.folder.display());
         let folder = Folder::open(&self.folder).with_context(unwritten)?;
@@ -128,7 +129,8 @@ impl Store {
         hashes
     }
 
-    /// With an entry for each journal that lies here, and no other. Where it cannot be written, it is made in memory.
+    /// With an entry for each journal that lies here, and no other. Where it cannot be written, it
+    /// is made in memory.
     fn index(&self) -> Result<Index> {
         let hashes = self.hashes();
         let followed = Index::open(&self.folder).and_then(|mut index| index.follow(&hashes, self).map(|()| index));
@@ -152,7 +154,8 @@ impl Store {
         self.index()?.len()
     }
 
-    /// The runs that fit, the newest first; of a run that was pushed again when it had grown, the last.
+    /// The runs that fit, the newest first; of a run that was pushed again when it had grown, the
+    /// last.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Entry>> {
         self.index()?.runs(filter)
     }
@@ -172,7 +175,8 @@ impl Store {
 const ALL: [&str; 2] = ["SELECT * FROM journal ORDER BY hash", "SELECT * FROM result ORDER BY hash, number"];
 
 impl Store {
-    /// Brings the tables of a database up to date; with `anew` it has what lies here and nothing else. How many journals.
+    /// Brings the tables of a database up to date; with `anew` it has what lies here and nothing
+    /// else. How many journals.
     pub fn copy_to(&self, database: &Database, anew: bool) -> Result<usize> {
         let [journals, results] = ALL.map(|sql| self.query(sql));
         let (journals, results) = (journals?, results?);
@@ -181,7 +185,8 @@ impl Store {
     }
 }
 
-/// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn. It is a file, and no link to one.
+/// Reads a journal for [`Store::take`]: its whole lines, without one that a crash has torn. It is a
+/// file, and no link to one.
 pub fn whole_lines(journal: &Path) -> Result<Vec<u8>> {
     let read = || -> std::io::Result<Vec<u8>> {
         let parent = journal.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

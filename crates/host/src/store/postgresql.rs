@@ -1,5 +1,6 @@
-//! The index of a store in PostgreSQL, for teams that ask it from other machines: by psql, which knows the user's passwords,
-//! services and certificates. The tables are those of SQLite, in a schema of their own, and give the same answers.
+//! The index of a store in PostgreSQL, for teams that ask it from other machines: by psql, which
+//! knows the user's passwords, services and certificates. The tables are those of SQLite, in a
+//! schema of their own, and give the same answers.
 
 use super::Rows;
 use super::index::{FOUND, Filter, IndexedWork, works_of};
@@ -43,8 +44,8 @@ impl Database {
         Ok(Database { address: address.to_string() })
     }
 
-    /// Adds what these tables have. An entry that is there stays, and only becomes superseded, so that writers that come late
-    /// or twice leave no trace. With `anew` nothing else is left.
+    /// Adds what these tables have. An entry that is there stays, and only becomes superseded, so
+    /// that writers that come late or twice leave no trace. With `anew` nothing else is left.
     pub(crate) fn take(&self, journals: &Rows, results: &Rows, anew: bool) -> Result<()> {
         let mut script = format!("BEGIN;{LOCK}\n");
         script += if anew { "DROP SCHEMA IF EXISTS pickfs CASCADE;\n" } else { "" };

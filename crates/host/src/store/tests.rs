@@ -1,4 +1,5 @@
-//! Made-up journals into stores: strangers, liars, many writers, and an index that is always that of the folder.
+//! Made-up journals into stores: strangers, liars, many writers, and an index that is always that
+//! of the folder.
 
 use super::admit::Refused;
 use super::*;

@@ -1,6 +1,8 @@
-//! What to do with a verdict: the commands that make the pick, what an existing file system needs, and what the choice costs.
+//! What to do with a verdict: the commands that make the pick, what an existing file system needs,
+//! and what the choice costs.
 //!
-//! Of the journal only words are taken, into lines that are made here: a report of a stranger's journal is pasted by root.
+//! Of the journal only words are taken, into lines that are made here: a report of a stranger's
+//! journal is pasted by root.
 
 use super::text::{listed, plain};
 use crate::analysis::{Model, TargetInfo, VerdictKind};
@@ -46,8 +48,9 @@ pub(crate) fn pasted<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Vec<Strin
     steps.iter().map(|step| format!("  {:<widest$} {}", step.when, step.command)).collect()
 }
 
-/// The lines for a target whose mkfs and mount got these words: those of its variant, then its own. `None` where nothing can be
-/// said: of a folder as it is, of an image, and where a word is unsafe to paste.
+/// The lines for a target whose mkfs and mount got these words: those of its variant, then its own.
+/// `None` where nothing can be said: of a folder as it is, of an image, and where a word is unsafe
+/// to paste.
 pub fn of_target(target: &Target, mkfs: &[String], mount: &[String]) -> Option<Advice> {
     let name = target.fs.as_deref()?;
     let usage = USAGE.iter().find(|usage| usage.name == name)?;
@@ -103,7 +106,8 @@ fn scheduler(target: &Target) -> Option<Step> {
     Some(Step { when: "scheduler", command, is_first: true })
 }
 
-/// The lines of files that hold settings of the queue and of the kernel over a boot; `None` where a word is unsafe.
+/// The lines of files that hold settings of the queue and of the kernel over a boot; `None` where a
+/// word is unsafe.
 fn kept(target: &Target) -> Option<Vec<Step>> {
     let scheduler = target.scheduler.iter().map(|value| ("scheduler".to_string(), value.clone()));
     let all = |settings: &Settings| {
@@ -202,7 +206,8 @@ impl Lines<'_> {
         steps
     }
 
-    /// Commands of the unmounted file system that stand for words of its mkfs; `None` where only a new one has them.
+    /// Commands of the unmounted file system that stand for words of its mkfs; `None` where only a
+    /// new one has them.
     fn tuned(&self) -> Option<Vec<String>> {
         let pairs = self.mkfs.chunks(2);
         pairs

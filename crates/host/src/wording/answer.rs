@@ -60,7 +60,8 @@ impl Standing {
         }
     }
 
-    /// The same in a panel. Where it has a race, what is clear there is clear here: a row says what the answer says.
+    /// The same in a panel. Where it has a race, what is clear there is clear here: a row says what
+    /// the answer says.
     pub(crate) fn in_panel(panel: &Panel, target: usize, found: Option<&Comparison>) -> Standing {
         let Some(race) = &panel.race else { return Standing::of(found) };
         match found.and_then(|found| found.finding) {
@@ -120,8 +121,8 @@ impl Standing {
     }
 }
 
-/// What [`Standing::sign`] says of a difference, once for a table; the first is for figures without a sign. In colour, what is open
-/// is grey.
+/// What [`Standing::sign`] says of a difference, once for a table; the first is for figures without
+/// a sign. In colour, what is open is grey.
 pub(crate) fn signs(in_colour: bool) -> [(&'static str, &'static str); 4] {
     let open = if in_colour { "grey or ?: not clear" } else { "? not clear" };
     [("", "no sign: clear"), ("~", "~ probably"), ("=", "= same"), ("?", open)]
@@ -160,7 +161,8 @@ impl Model {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
-    /// "2026-11-22 05:05 UTC · kernel 6.18.44 · pickfs 0.1.0 · Intel Xeon": what is long comes last.
+    /// "2026-11-22 05:05 UTC · kernel 6.18.44 · pickfs 0.1.0 · Intel Xeon": what is long comes
+    /// last.
     pub(crate) fn circumstances(&self) -> String {
         let minute = self.started.get(..16).map(|start| format!("{} UTC", start.replace('T', " ")));
         let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());

@@ -1,4 +1,5 @@
-//! Intervals of ratios side by side on one logarithmic axis, in the letters of a terminal: `├──●──┤`.
+//! Intervals of ratios side by side on one logarithmic axis, in the letters of a terminal:
+//! `├──●──┤`.
 
 /// Ratios that differ by less than this fill no axis: noise would look like a difference.
 const LEAST: f64 = 0.02;

@@ -1,5 +1,5 @@
-//! A run beside earlier ones, in words and numbers: what `pickfs compare` prints. Regressions come first, then facts of the
-//! machines that differ.
+//! A run beside earlier ones, in words and numbers: what `pickfs compare` prints. Regressions come
+//! first, then facts of the machines that differ.
 
 use super::text::{self as words, plain};
 use crate::analysis::{self, Accepted, Change, Changes, Difference, Doubt, Field, Gate, Measured, OnlyIn, Part};
@@ -95,7 +95,8 @@ fn doubted(doubt: &Doubt) -> String {
     }
 }
 
-/// "works.tree.files: 100 in the old run, 200 in the new one", for all that must be alike and is not.
+/// "works.tree.files: 100 in the old run, 200 in the new one", for all that must be alike and is
+/// not.
 pub fn differences(old: (&Run, &Folded), new: (&Run, &Folded)) -> Vec<String> {
     let field = |field: &Field| match field {
         Field::Plan(field) => plain(field),
@@ -204,7 +205,8 @@ fn sentence(row: &TimeChange) -> String {
     format!("{name} takes {amount} {than} ({range})")
 }
 
-/// Facts of the machine, and the versions and settings in effect of every target, that are not the same.
+/// Facts of the machine, and the versions and settings in effect of every target, that are not the
+/// same.
 fn fact_changes(old: &Folded, new: &Folded) -> Vec<FactChange> {
     let (old, new) = (facts(old), facts(new));
     let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));

@@ -18,8 +18,8 @@ impl Champions {
         self.rows.iter().map(row).collect()
     }
 
-    /// A row for each file system and a column for each value of what targets differ in, the headings first; empty where
-    /// file systems share none.
+    /// A row for each file system and a column for each value of what targets differ in, the
+    /// headings first; empty where file systems share none.
     pub(crate) fn factor_shown(&self) -> Vec<Vec<String>> {
         if self.factor.is_empty() {
             return Vec::new();
@@ -79,7 +79,8 @@ impl Champions {
         [legend].into_iter().chain(self.left_open()).collect()
     }
 
-    /// Who was eliminated has no further rounds: the question within its file system gets no answer.
+    /// Who was eliminated has no further rounds: the question within its file system gets no
+    /// answer.
     fn left_open(&self) -> Option<String> {
         let open = |row: &&Champion| matches!(row.proof, Proof::Open { eliminated: true, .. });
         let names: Vec<String> = self.rows.iter().filter(open).map(|row| row.filesystem.clone()).collect();

@@ -1,5 +1,5 @@
-//! Figures and comparisons in words. A ratio above one is more: "more time", never "slower by"; "12 % less time" is always
-//! relative to the whole of the reference.
+//! Figures and comparisons in words. A ratio above one is more: "more time", never "slower by"; "12
+//! % less time" is always relative to the whole of the reference.
 
 use super::text::{at_least_twice, counted, difference, half_width, percent, range, ratio};
 use crate::analysis::{Comparison, Figure, Panel, Series, Trade};
@@ -55,7 +55,8 @@ impl Panel {
 }
 
 impl Series {
-    /// "each point is the median of 17 rounds, its line their lowest and highest"; empty where each is one round.
+    /// "each point is the median of 17 rounds, its line their lowest and highest"; empty where each
+    /// is one round.
     pub(crate) fn thinned(&self) -> String {
         match self.rounds_in_point {
             0 | 1 => String::new(),

@@ -1,4 +1,5 @@
-//! A run in the few words that a program can carry: what simulated runs that come with pickfs found.
+//! A run in the few words that a program can carry: what simulated runs that come with pickfs
+//! found.
 
 use super::text::plain;
 use crate::analysis::{Model, WorkReport};
@@ -37,7 +38,8 @@ pub fn digests(model: &Model) -> Vec<Digest> {
     model.works.iter().map(digest).collect()
 }
 
-/// Of the only work, what opens its report: where the plan says how often each phase happens, that decides.
+/// Of the only work, what opens its report: where the plan says how often each phase happens, that
+/// decides.
 fn verdict(model: &Model, work: &WorkReport) -> String {
     match (&model.overall, model.works.as_slice()) {
         (Some(overall), [_]) => overall.work.headline(model),

@@ -51,7 +51,8 @@ pub(crate) fn guilty_first(found: &[Durability]) -> Vec<&Durability> {
     found
 }
 
-/// One for each target: what was lost, whether promises were kept, how long the file system took to recover.
+/// One for each target: what was lost, whether promises were kept, how long the file system took to
+/// recover.
 pub(crate) fn sentence(found: &Durability, model: &Model) -> String {
     let name = &model.targets[found.target].name;
     let lost = match (has_transactions(found), found.lost_transactions) {

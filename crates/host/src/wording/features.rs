@@ -1,4 +1,5 @@
-//! What users can have of the targets, and what these can hold: as found on the file systems that were compared.
+//! What users can have of the targets, and what these can hold: as found on the file systems that
+//! were compared.
 
 use crate::analysis::{Model, TargetInfo};
 use std::collections::BTreeSet;
@@ -14,8 +15,8 @@ const LIMITS: [&str; 7] = [
     "oldest kernel that writes it",
 ];
 
-/// A row for each feature and limit that any target has, a column for each target, after a row of names; nothing where
-/// nothing is known.
+/// A row for each feature and limit that any target has, a column for each target, after a row of
+/// names; nothing where nothing is known.
 pub(crate) fn rows(model: &Model) -> Vec<Vec<String>> {
     let targets: Vec<&TargetInfo> = model.targets.iter().filter(|target| !target.duplicate).collect();
     let mut names: Vec<&str> = targets.iter().flat_map(|target| features(target).unwrap_or_default()).collect();

@@ -1,4 +1,5 @@
-//! What to pick, in words: one sentence for each work, one line for each phase, and the small print.
+//! What to pick, in words: one sentence for each work, one line for each phase, and the small
+//! print.
 
 use super::answer::{Terms, signed, signed_percent};
 use super::durability;
@@ -80,7 +81,8 @@ impl WorkReport {
         phases.map(|panel| phase(panel, &self.context(model))).chain(cuts).collect()
     }
 
-    /// What the time is paid with: one line for each target that clearly differs from the reference.
+    /// What the time is paid with: one line for each target that clearly differs from the
+    /// reference.
     pub(crate) fn trade_offs(&self, model: &Model) -> Vec<String> {
         let line = |found: &TradeOff| {
             let amounts: Vec<String> =
@@ -188,8 +190,8 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
-/// Each target is in one group: the pick or several that are as good, those that may be as good, those that are slower,
-/// those that left early, and those that are not ranked.
+/// Each target is in one group: the pick or several that are as good, those that may be as good,
+/// those that are slower, those that left early, and those that are not ranked.
 fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
@@ -270,8 +272,8 @@ fn not_ranked(context: &Context) -> String {
     if out.is_empty() { String::new() } else { format!("Not ranked: {}.", listed(&some(names(&out, context)))) }
 }
 
-/// "All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a typical round and all
-/// rounds together disagree, or may.
+/// "All 20 rounds added up, b takes 14 % more time than a (2–26 %), and here times add.": where a
+/// typical round and all rounds together disagree, or may.
 fn in_all(race: &Race, context: &Context) -> String {
     let name = |at: usize| &context.targets[at].name;
     let sentence = |found: &HigherTotal| {
@@ -346,8 +348,9 @@ fn more(race: &Race, history: &History) -> String {
     }
 }
 
-/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first. The tables compare with the
-/// reference: where that is not the pick, the sentence names what it compares with, "Slower than xfs: ...".
+/// "Slower: btrfs lzo (+15 %), btrfs zstd:1 (+33 %)." Against the pick, and the least first. The
+/// tables compare with the reference: where that is not the pick, the sentence names what it
+/// compares with, "Slower than xfs: ...".
 fn slower(race: &Race, panel: &Panel, context: &Context) -> String {
     let title = format!("{}{}", capital(context.work.terms().worse), beyond(race, " than", context));
     group(&title, &race.slower, race, panel, context)
@@ -476,8 +479,9 @@ fn in_words(veto: &Veto) -> String {
 }
 
 impl Model {
-    /// The sentences that open a report: one over all works if there are several, then one for each work. A verdict over weighted
-    /// phases of the only work is its answer: that of all its phases alike would be a second one, and may be another.
+    /// The sentences that open a report: one over all works if there are several, then one for each
+    /// work. A verdict over weighted phases of the only work is its answer: that of all its phases
+    /// alike would be a second one, and may be another.
     pub fn headlines(&self) -> Vec<String> {
         let works = &self.works;
         if works.iter().all(|work| work.rounds == 0) {
@@ -498,7 +502,8 @@ impl Model {
     }
 }
 
-/// A headline's answer, which ends with how sure it is, and what follows it: what is slower, or what would settle it.
+/// A headline's answer, which ends with how sure it is, and what follows it: what is slower, or
+/// what would settle it.
 pub(crate) fn answer_and_rest(headline: &str) -> (&str, &str) {
     const SURE: &str = "(95 %).";
     let end = headline.find(SURE).map_or(headline.len(), |at| at + SURE.len());

@@ -74,7 +74,8 @@ fn rounds(count: u32) -> String {
     counted(count as usize, "round")
 }
 
-/// "Repeats of tree tar-read: scatter 1.2 % on one file system, 4 % between rounds; 1 is worth its time."
+/// "Repeats of tree tar-read: scatter 1.2 % on one file system, 4 % between rounds; 1 is worth its
+/// time."
 pub fn repeats(advice: &RepeatsAdvice) -> String {
     let percent = |variance: f64| percent(variance.sqrt());
     let (within, between) = (percent(advice.found.within), percent(advice.found.between));

@@ -1,5 +1,5 @@
-//! The marks at figures and ratios, and what each means: one list for every format, so that no format can leave out a
-//! caveat that another one has.
+//! The marks at figures and ratios, and what each means: one list for every format, so that no
+//! format can leave out a caveat that another one has.
 
 use crate::analysis::{Comparison, Model, Panel, Row, WorkReport};
 use pickfs_stats::{Finding, Method};

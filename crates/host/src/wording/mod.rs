@@ -1,6 +1,7 @@
 //! Every English sentence, mark and legend of reports, once: what an analysis says in words.
 //!
-//! This room must not know formats: it lays nothing out, and computes nothing but how a number is printed.
+//! This room must not know formats: it lays nothing out, and computes nothing but how a number is
+//! printed.
 //!
 //! Must not know: `executor`, `render`, `run`.
 

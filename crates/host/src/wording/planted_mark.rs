@@ -1,4 +1,5 @@
-//! A mark for tests alone: it shows that a new mark is one file and one line of [`super::marks::ALL`].
+//! A mark for tests alone: it shows that a new mark is one file and one line of
+//! [`super::marks::ALL`].
 
 use super::marks::{Holds, Mark};
 

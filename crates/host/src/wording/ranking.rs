@@ -1,7 +1,9 @@
-//! Many runs in one table: for each disk, host and kernel, and each work, which target is best, second, third and worst.
+//! Many runs in one table: for each disk, host and kernel, and each work, which target is best,
+//! second, third and worst.
 //!
-//! Places are those of each run's verdict: the pick with what may be as good, then what is slower than it. Disks are
-//! named by their class and model, without the run's own figures, so that runs on one disk share a name.
+//! Places are those of each run's verdict: the pick with what may be as good, then what is slower
+//! than it. Disks are named by their class and model, without the run's own figures, so that runs
+//! on one disk share a name.
 
 use super::text::plain;
 use crate::analysis::{DiskClass, Level, MeasuredDisk, Model, Panel, Row, VerdictKind, WorkReport};
@@ -28,8 +30,9 @@ pub struct Choice {
     pub levels: Vec<Level>,
 }
 
-/// The pick and what may be as good; or targets that are slower than the pick, than each of the places between, and are not
-/// shown to differ. What left before that was settled has no place: the sentence names it.
+/// The pick and what may be as good; or targets that are slower than the pick, than each of the
+/// places between, and are not shown to differ. What left before that was settled has no place: the
+/// sentence names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub names: Vec<String>,
@@ -136,7 +139,8 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
     places.map(|members: Vec<usize>| place(&members)).collect()
 }
 
-/// Splits an order where each that follows is behind each before: what is not shown to differ shares a place.
+/// Splits an order where each that follows is behind each before: what is not shown to differ
+/// shares a place.
 fn apart(order: &[usize], is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut places: Vec<Vec<usize>> = Vec::new();
     for (at, target) in order.iter().enumerate() {
@@ -161,7 +165,8 @@ fn place_name(place: &Place) -> String {
 
 pub(crate) const COLUMNS: [&str; 6] = ["disk", "work", "best", "2nd", "3rd", "worst"];
 
-/// The last place is the worst, wherever it comes; what lies between the third and the worst is left out.
+/// The last place is the worst, wherever it comes; what lies between the third and the worst is
+/// left out.
 pub(crate) fn cells(choice: &Choice) -> [String; 6] {
     let (last, others) = match choice.places.as_slice() {
         [] | [_] => (None, &choice.places[..]),

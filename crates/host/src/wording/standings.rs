@@ -1,4 +1,5 @@
-//! How a run that goes on stands: who leads, by how much, how noisy the machine is, and how long a decision may take.
+//! How a run that goes on stands: who leads, by how much, how noisy the machine is, and how long a
+//! decision may take.
 
 use super::answer::{Standing, interval, signed_percent};
 use super::text::{about, capital, counted};
@@ -21,7 +22,8 @@ pub(crate) struct Standings {
 pub(crate) struct StandingsRow {
     /// As in the heading.
     pub cells: [String; 5],
-    /// Low, centre and high of the ratio to the reference; 1 for the reference itself, infinitely wide without an interval.
+    /// Low, centre and high of the ratio to the reference; 1 for the reference itself, infinitely
+    /// wide without an interval.
     pub ratio: [f64; 3],
     pub rounds: usize,
     pub is_eliminated: bool,

@@ -1,5 +1,5 @@
-//! Sentences, and numbers inside them. A ratio above one is more: "more time", never "slower by"; "12 % less time"
-//! is always against the whole of the reference.
+//! Sentences, and numbers inside them. A ratio above one is more: "more time", never "slower by";
+//! "12 % less time" is always against the whole of the reference.
 
 pub use crate::analysis::plain::plain;
 pub(crate) use crate::analysis::plain::{sanitize_json, steers};
@@ -158,8 +158,8 @@ pub(crate) fn half_width(estimate: &Estimate) -> String {
     estimate.half_width().map_or("unknown".to_string(), |width| format!("±{}", percent(width.exp_m1())))
 }
 
-/// A difference in words: amount ("12 % less", "2.1 times the"), and the interval in the same terms ("8–16 %",
-/// "1.9–2.3").
+/// A difference in words: amount ("12 % less", "2.1 times the"), and the interval in the same terms
+/// ("8–16 %", "1.9–2.3").
 pub(crate) fn difference(estimate: &Estimate) -> (String, String) {
     let value = estimate.ratio;
     let (low, high) = estimate.interval.unwrap_or((value, value));

@@ -1,4 +1,5 @@
-//! The answer of a tuning: which options are worth it, which make no difference, and which matter on which disk for which work.
+//! The answer of a tuning: which options are worth it, which make no difference, and which matter
+//! on which disk for which work.
 
 use super::advice::Advice;
 use super::text::{counted, listed, percent, percent_up, signed_decimal};
@@ -25,9 +26,11 @@ pub struct Tuned {
     pub settings: Vec<String>,
     /// Time of that over time of the default, in fresh rounds.
     pub confirmed: Option<Interval>,
-    /// By how much the default can be slower than the best that was found, as a share, by the same rounds.
+    /// By how much the default can be slower than the best that was found, as a share, by the same
+    /// rounds.
     pub fine_within: Option<f64>,
-    /// By how much the default can be slower than the best that was tried, as a share; `None` where nothing bounds it.
+    /// By how much the default can be slower than the best that was tried, as a share; `None` where
+    /// nothing bounds it.
     pub default_within: Option<f64>,
     /// Configurations that were measured, with the default.
     pub tried: usize,
@@ -238,7 +241,8 @@ impl Tuned {
         format!("{} tried: {stages}. {bound}", counted(self.tried, "configuration"))
     }
 
-    /// What else is to be said, a paragraph each: what matters most, what makes no difference, what is slower, what was not measured.
+    /// What else is to be said, a paragraph each: what matters most, what makes no difference, what
+    /// is slower, what was not measured.
     pub fn findings(&self) -> Vec<String> {
         // What costs in the mean may pay beside another value.
         let is_taken = |row: &Row| self.kind == Kind::Winner && self.settings.contains(&row.setting);
@@ -281,7 +285,8 @@ impl Tuned {
     }
 }
 
-/// Which option matters where: a head for each tuning, and a row for each option, the most important first.
+/// Which option matters where: a head for each tuning, and a row for each option, the most
+/// important first.
 pub fn where_it_matters(tunings: &[Tuned]) -> (Vec<String>, Vec<Vec<String>>) {
     let head = |tuned: &Tuned| format!("{}, {}, {}", tuned.fs, tuned.work, tuned.place);
     let heads = std::iter::once("Option".to_string()).chain(tunings.iter().map(head)).collect();

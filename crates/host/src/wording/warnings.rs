@@ -271,8 +271,8 @@ impl Absent {
     }
 }
 
-/// A sentence for each kind of doubt, as a run on a busy machine has hundreds: "foreign-io (ext4: read, write; xfs: read): 9
-/// times, such as ...".
+/// A sentence for each kind of doubt, as a run on a busy machine has hundreds: "foreign-io (ext4:
+/// read, write; xfs: read): 9 times, such as ...".
 pub(crate) fn suspicious_readings(model: &Model) -> Vec<String> {
     model.flags.chunk_by(|a, b| a.flag == b.flag).map(|kind| of_one_kind(kind, model)).collect()
 }
@@ -311,7 +311,8 @@ impl TargetInfo {
         }
     }
 
-    /// What made it old or full, and how that lay before the work: "churn 5x; layout 0.8; used 60 %"; empty for a fresh one.
+    /// What made it old or full, and how that lay before the work: "churn 5x; layout 0.8; used 60
+    /// %"; empty for a fresh one.
     pub(crate) fn aged(&self) -> String {
         let named = |fact: &crate::analysis::Fact| match fact.name.as_str() {
             "by" => fact.value.clone(),
@@ -387,8 +388,8 @@ impl Compression {
 }
 
 impl crate::analysis::CompressionRow {
-    /// Disk usage as a share of the size without compression, "45 %", then the sizes on disk, without compression, and
-    /// referenced.
+    /// Disk usage as a share of the size without compression, "45 %", then the sizes on disk,
+    /// without compression, and referenced.
     pub(crate) fn cells(&self) -> [String; 4] {
         let share = self.disk_bytes / self.uncompressed_bytes;
         let percent = if share.is_finite() { show_share(share) } else { String::new() };
@@ -397,7 +398,8 @@ impl crate::analysis::CompressionRow {
 }
 
 impl Overall {
-    /// "10 × tree and 1 × mail: their times add", "tree counts 2, mail counts 1: geometric mean of the times".
+    /// "10 × tree and 1 × mail: their times add", "tree counts 2, mail counts 1: geometric mean of
+    /// the times".
     pub(crate) fn made_of(&self) -> String {
         let part = |(name, amount): &(String, f64)| match self.combined {
             Combined::Added => format!("{amount} × {name}"),

@@ -5,8 +5,9 @@ use crate::analysis::Model;
 use crate::analysis::owners::{Cause, Difference, FASTER, Outcome, Pair, Part, Proof, Removal, Spent, State};
 use pickfs_system::units::show_duration;
 
-/// "Why btrfs takes 58 % longer than ext4 (write): 41 % is processor time in checksums and compression, 12 % waits for metadata reads (2.1
-/// times as many), 5 % other." What works against the difference has a minus. A difference below the threshold has no causes.
+/// "Why btrfs takes 58 % longer than ext4 (write): 41 % is processor time in checksums and
+/// compression, 12 % waits for metadata reads (2.1 times as many), 5 % other." What works against
+/// the difference has a minus. A difference below the threshold has no causes.
 pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f64) -> String {
     if found.share.abs() < threshold {
         return format!(
@@ -102,7 +103,8 @@ fn waits(cause: &Cause, parts: &str) -> String {
 /// Parts of a wait that are named make at least this part of its difference.
 const NAMED: f64 = 0.2;
 
-/// "8 % seek, 4 % turn": the large parts of a cause, whose shares are of the reference's time as that of the cause.
+/// "8 % seek, 4 % turn": the large parts of a cause, whose shares are of the reference's time as
+/// that of the cause.
 pub(crate) fn parts_named(cause: &Cause, whole: f64, shown: impl Fn(f64) -> String) -> String {
     let large = parts(cause, whole).into_iter().filter(|(_, share, _)| share.abs() >= NAMED * cause.share.abs());
     let large = large.filter(|(name, share, _)| *name != OTHER_PARTS && share.abs() >= SHOWN);
@@ -120,8 +122,8 @@ pub fn removed(removal: &Removal) -> String {
     }
 }
 
-/// A line for each cause that was taken away, and for each that nothing takes away: "no time for metadata reads: predicted −9.1 %,
-/// simulated −8.7 %: confirmed".
+/// A line for each cause that was taken away, and for each that nothing takes away: "no time for
+/// metadata reads: predicted −9.1 %, simulated −8.7 %: confirmed".
 pub fn proofs(found: &Difference) -> Vec<String> {
     let line = |proof: &Proof| {
         let outcome = match proof.outcome {
@@ -145,7 +147,8 @@ pub(crate) fn label(cause: &Cause) -> String {
     }
 }
 
-/// Rows that are shown each by itself make at least this share of the reference's time, or of a difference in it.
+/// Rows that are shown each by itself make at least this share of the reference's time, or of a
+/// difference in it.
 const SHOWN: f64 = 0.005;
 
 /// A row an owner, the largest difference first, ending in a sum that is that of the rows.
@@ -186,8 +189,8 @@ const OTHER_PARTS: &str = "other parts";
 /// Parts that take less than this share of the reference's time are one row.
 const SHOWN_PART: f64 = 0.01;
 
-/// Parts of a cause's time, the largest difference first: name, share of the reference's time, and both times. None where there is
-/// nothing to divide, or each of them is small.
+/// Parts of a cause's time, the largest difference first: name, share of the reference's time, and
+/// both times. None where there is nothing to divide, or each of them is small.
 fn parts(cause: &Cause, whole: f64) -> Vec<(&'static str, f64, [f64; 2])> {
     let of = |spent: &Spent, part: Part| spent.parts_ns.get(&part).copied().unwrap_or_default();
     let times = Part::ALL.map(|part| (part.word(), [&cause.target, &cause.reference].map(|spent| of(spent, part))));
@@ -317,7 +320,8 @@ mod tests {
         );
     }
 
-    /// A sentence names the large parts. A table has a row for each, below that of the requests, and one for all small parts.
+    /// A sentence names the large parts. A table has a row for each, below that of the requests,
+    /// and one for all small parts.
     #[test]
     fn waits_have_the_parts_of_the_disk() {
         let waits = |requests: u64, parts: &[(Part, f64)]| {

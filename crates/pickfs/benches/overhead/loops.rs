@@ -108,7 +108,8 @@ fn bare(at: &Path, threads: usize, direction: Direction) -> Seen {
         let mut buffer = AlignedBuffer::new(if direction == Direction::Read { BLOCK } else { supply.bytes() });
         blocks::fill(&mut buffer, 0);
         let mut places = places.iter();
-        // What ours marks and looks at as well: else other bytes would be written, and none of those read be touched.
+        // What ours marks and looks at as well: else other bytes would be written, and none of
+        // those read be touched.
         move || {
             let Some(place) = places.next() else { return false };
             let offset = u64::from(*place) * BLOCK as u64;
@@ -158,7 +159,8 @@ fn bare_create(at: &Path, threads: usize) -> Seen {
     seen
 }
 
-/// Threads that wait for each other, and a look at the clock before and after each operation; `false` ends a loop.
+/// Threads that wait for each other, and a look at the clock before and after each operation;
+/// `false` ends a loop.
 fn together(loops: Vec<impl FnMut() -> bool + Send>, operations: usize) -> Seen {
     let (begin, end) = (&Barrier::new(loops.len()), &Barrier::new(loops.len()));
     let mut loops = loops.into_iter();

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 /// The target side, started by an executor
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// In a machine that was booted from a target: report to the host that it is ready, and switch it off
+    /// In a machine that was booted from a target: report to the host that it is ready, and switch
+    /// it off
     #[arg(long)]
     tell_ready: bool,
 }

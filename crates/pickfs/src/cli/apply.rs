@@ -1,4 +1,5 @@
-//! `pickfs apply`: what an administrator would type to have what a run picked. It changes nothing by itself.
+//! `pickfs apply`: what an administrator would type to have what a run picked. It changes nothing
+//! by itself.
 
 use super::tuned;
 use super::{Exit, Outcome, Verb, journals, report};
@@ -52,7 +53,8 @@ fn of_tuning(tuned: &Tuned, folder: &Path) -> String {
     script(&head, tuned.advice.as_ref(), "it found nothing better than the default")
 }
 
-/// Comments and commands. Those with a blank to fill in are for the user to choose from, so each says when it is meant.
+/// Comments and commands. Those with a blank to fill in are for the user to choose from, so each
+/// says when it is meant.
 fn script(head: &str, advice: Option<&Advice>, otherwise: &str) -> String {
     let comment = |text: &str| lines(text, 98).iter().map(|line| format!("# {line}\n")).collect::<String>();
     let mut out = comment(&format!("By {head}"));

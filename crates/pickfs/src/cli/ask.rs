@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// Ask a store what is best for a disk and a work, without measuring
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The store, or postgresql://... (`pickfs query STORE --to` fills it); by default the atlas of simulated disks that
-    /// the Debian package brings (`make atlas-store` makes one)
+    /// The store, or postgresql://... (`pickfs query STORE --to` fills it); by default the atlas of
+    /// simulated disks that the Debian package brings (`make atlas-store` makes one)
     #[arg(default_value = ATLAS)]
     store: PathBuf,
     /// A part of the disk's name or kind, such as nvme

@@ -31,10 +31,12 @@ pub(crate) struct Arguments {
     /// Journal of the run, as it is or compressed by xz, or what `pickfs share` has packed
     #[arg(default_value = "@last")]
     file: PathBuf,
-    /// Journal of the same plan that was run again (`pickfs run --again`): times of simulated cells must be the same
+    /// Journal of the same plan that was run again (`pickfs run --again`): times of simulated cells
+    /// must be the same
     #[arg(long, value_name = "JOURNAL")]
     again: Option<PathBuf>,
-    /// Write the page that makes the run citable, as HTML or Markdown by its name: question, answer, grade, machine, what differs from defaults
+    /// Write the page that makes the run citable, as HTML or Markdown by its name: question,
+    /// answer, grade, machine, what differs from defaults
     #[arg(long, value_name = "PAGE.html|PAGE.md")]
     disclosure: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! Whether others use the machine, before a run: what was measured beside them has to be thrown away, or done again.
+//! Whether others use the machine, before a run: what was measured beside them has to be thrown
+//! away, or done again.
 
 #![expect(clippy::disallowed_methods, reason = "measures what others use now")]
 
@@ -39,7 +40,8 @@ struct BusyProcess {
     share: f64,
 }
 
-/// Says that the machine is busy, where it is. On a terminal asks what to do, and waits where that is wanted.
+/// Says that the machine is busy, where it is. On a terminal asks what to do, and waits where that
+/// is wanted.
 pub(crate) fn before_run(executor: &str, may_simulate: bool) -> Result<Choice> {
     if executor::find(executor::ALL, executor).is_some_and(|executor| executor.simulates()) {
         return Ok(Choice::GoOn);

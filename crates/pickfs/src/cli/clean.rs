@@ -52,7 +52,8 @@ fn named(word: &Path) -> Result<PathBuf> {
     Ok(journal)
 }
 
-/// A run that died before its first line has touched nothing; one whose journal was deleted has, but who knows what.
+/// A run that died before its first line has touched nothing; one whose journal was deleted has,
+/// but who knows what.
 fn clean_active(run: &str, journal: &Path) -> bool {
     if Active::is_alive(run) {
         println!("{}: this run is under way, and undoes its own steps", shown(journal));

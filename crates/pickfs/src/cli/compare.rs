@@ -1,4 +1,5 @@
-//! `pickfs compare`: what has changed since earlier runs of the same targets, and an exit code for a gate.
+//! `pickfs compare`: what has changed since earlier runs of the same targets, and an exit code for
+//! a gate.
 
 use super::journals::{self, Between};
 use super::{Exit, INCONCLUSIVE, Outcome, REGRESSION, Verb, report as reporting};
@@ -15,24 +16,25 @@ use std::path::{Path, PathBuf};
 
 /// Compare a run with earlier ones of the same targets: another kernel, tool, machine or day
 ///
-/// Exit code 3: a whole job is slower by clearly more than the threshold; 4: that is not excluded; 2: not comparable.
+/// Exit code 3: a whole job is slower by clearly more than the threshold; 4: that is not excluded;
+/// 2: not comparable.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Journals of the runs before: several show what runs differ by from day to day; @2 is the second newest,
-    /// STORE@2 that of a store
+    /// Journals of the runs before: several show what runs differ by from day to day; @2 is the
+    /// second newest, STORE@2 that of a store
     #[arg(required = true, num_args = 1..)]
     old: Vec<PathBuf>,
     /// Journal of the run now; @last is the newest in ./pickfs-runs, STORE@last that of a store
     new: PathBuf,
-    /// Of journals of several machines, compare on each its newest run with its earlier ones, and say what holds on all
-    /// (journals, folders or stores, in any order)
+    /// Of journals of several machines, compare on each its newest run with its earlier ones, and
+    /// say what holds on all (journals, folders or stores, in any order)
     #[arg(long, value_name = "WHAT")]
     between: Option<Between>,
     /// The smallest slowdown that matters
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
     threshold: f64,
-    /// How much runs of one plan differ here, as a standard deviation, if you know it and there is one earlier run. Else
-    /// other runs of the same plan, kernel and machine beside OLD show it
+    /// How much runs of one plan differ here, as a standard deviation, if you know it and there is
+    /// one earlier run. Else other runs of the same plan, kernel and machine beside OLD show it
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     scatter: Option<f64>,
     /// How to print it
@@ -43,8 +45,8 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// What runs of one machine are taken to differ by where machines are compared, each by one run before and one after: machines
-/// are the observations.
+/// What runs of one machine are taken to differ by where machines are compared, each by one run
+/// before and one after: machines are the observations.
 const SCATTER_ON_MACHINES: f64 = 0.03;
 
 /// Journals that are looked through for runs like the one before.

@@ -32,7 +32,8 @@ impl Verb for Arguments {
     }
 }
 
-/// A shell offers the values that it is given here; the parser itself takes more, such as variants with options.
+/// A shell offers the values that it is given here; the parser itself takes more, such as variants
+/// with options.
 fn with_values(command: Command) -> Command {
     let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_string()).collect();
     let verbs = verbs.into_iter();

@@ -21,8 +21,8 @@ pub(crate) fn confirmed(plan: &Plan, erase: &[String]) -> Result<Option<Vec<Eras
     Ok(Some(erasures))
 }
 
-/// For taking a run up again: true when no device has come into use, or holds something that neither the user named nor
-/// the run itself made. Says what stands against it.
+/// For taking a run up again: true when no device has come into use, or holds something that
+/// neither the user named nor the run itself made. Says what stands against it.
 pub(crate) fn still_free(plan: &Plan) -> Result<bool> {
     let mut free = true;
     for checked in check(plan, |chosen| *chosen = run::taken_up_again(chosen, plan))? {
@@ -42,7 +42,8 @@ pub(crate) fn erasures(plan: &Plan) -> Result<Vec<Erasure>> {
     Ok(by_path.into_values().collect())
 }
 
-/// True when a device outside of any plan may be written to and was confirmed. Says what is missing when not.
+/// True when a device outside of any plan may be written to and was confirmed. Says what is missing
+/// when not.
 pub(crate) fn scratch(device: &Path, erase: &[String]) -> Result<bool> {
     let settings = Settings([("path".to_string(), device.display().to_string().into())].into());
     let checked = agent::check(&Check::Backing(Chosen { name: "device".to_string(), settings }));

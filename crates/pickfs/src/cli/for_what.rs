@@ -40,7 +40,8 @@ pub(crate) struct Arguments {
     /// Of a simulation: as the atlas that comes with pickfs was made, with few data and rounds
     #[arg(long)]
     short: bool,
-    /// The kind of disk that is meant, such as hdd, ssd or nvme (`pickfs list disks`) [default: that of this folder]
+    /// The kind of disk that is meant, such as hdd, ssd or nvme (`pickfs list disks`) [default:
+    /// that of this folder]
     #[arg(long, value_name = "DISK")]
     disk: Option<String>,
     #[command(flatten)]
@@ -51,10 +52,12 @@ pub(crate) struct Arguments {
     /// Where to write the journal
     #[arg(long, value_name = "FILE", requires = "now")]
     journal: Option<PathBuf>,
-    /// Agree to the programs that the plan runs on this machine (`pickfs plan` shows them), and to fetch what a guest is made of
+    /// Agree to the programs that the plan runs on this machine (`pickfs plan` shows them), and to
+    /// fetch what a guest is made of
     #[arg(long)]
     yes: bool,
-    /// How to show what goes on: for people, as plain lines, or as JSON, an object a line on standard error
+    /// How to show what goes on: for people, as plain lines, or as JSON, an object a line on
+    /// standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
 }
@@ -355,7 +358,8 @@ fn targets(plan: &Plan) -> String {
     format!("{}{place}", names.join(", "))
 }
 
-/// What this machine lacks, where it does the work: a line for each target or work that cannot be measured for that.
+/// What this machine lacks, where it does the work: a line for each target or work that cannot be
+/// measured for that.
 fn missing(plan: &Plan) -> Vec<String> {
     if executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own()) {
         return Vec::new();

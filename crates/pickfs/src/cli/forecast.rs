@@ -1,4 +1,5 @@
-//! How long a plan will take and what that buys, in words: from an earlier run, or from a rule of thumb.
+//! How long a plan will take and what that buys, in words: from an earlier run, or from a rule of
+//! thumb.
 
 use super::journals;
 use anyhow::{Context, Result};

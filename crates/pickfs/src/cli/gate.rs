@@ -1,4 +1,5 @@
-//! Whether this machine is fit to measure: left alone, and as fast as it was. For the health check of many machines.
+//! Whether this machine is fit to measure: left alone, and as fast as it was. For the health check
+//! of many machines.
 
 #![expect(clippy::disallowed_methods, reason = "measures how fast this machine is")]
 
@@ -25,7 +26,8 @@ const MOST_HISTORY: usize = 200;
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args)]
 pub(crate) struct Gate {
-    /// Check whether this machine is fit to measure: as fast as before, and idle; if not, exit code 1 with the reason
+    /// Check whether this machine is fit to measure: as fast as before, and idle; if not, exit code
+    /// 1 with the reason
     #[arg(long, conflicts_with = "json")]
     pub gate: bool,
     /// With --gate: forget how fast it was, such as after a change of hardware

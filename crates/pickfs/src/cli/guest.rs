@@ -36,7 +36,8 @@ enum Subcommand {
         after_help = "Examples:\n  pickfs guest build PLAN.toml    the guests that the run of a plan would use\n  pickfs guest build trixie       one with the tools of every run"
     )]
     Build {
-        /// A release of Debian (bookworm, bullseye, sid, trixie), or a plan file: the guests that its run would use
+        /// A release of Debian (bookworm, bullseye, sid, trixie), or a plan file: the guests that
+        /// its run would use
         #[arg(value_name = "RELEASE|PLAN")]
         of: String,
         /// Packages with the tools to install in it, in addition to what every guest has
@@ -129,7 +130,8 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
     Ok(0)
 }
 
-/// A plan that has its own cells in guests stays as it is: another executor has other settings. Any other is done in guests.
+/// A plan that has its own cells in guests stays as it is: another executor has other settings. Any
+/// other is done in guests.
 fn in_guests(plan: &str) -> Result<Plan> {
     let read =
         |executor| plan_source::read(&PlanArgs { plan: Some(PathBuf::from(plan)), executor, ..PlanArgs::default() });

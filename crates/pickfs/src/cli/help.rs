@@ -1,4 +1,5 @@
-//! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made of the same words.
+//! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made
+//! of the same words.
 
 use super::{Exit, Outcome, Verb, command, list, purpose};
 use clap_mangen::roff::{Roff, bold, roman};
@@ -95,7 +96,8 @@ fn shown(found: &[[String; 2]]) -> String {
     super::examples(&rows) + &more
 }
 
-/// The command that shows more, and what is there, of all that has the word: answers first, then lists, verbs and topics.
+/// The command that shows more, and what is there, of all that has the word: answers first, then
+/// lists, verbs and topics.
 fn that_mention(word: &str) -> Vec<[String; 2]> {
     if word.len() < 3 {
         return Vec::new();
@@ -234,7 +236,8 @@ mod tests {
         }
     }
 
-    /// Lines of the documents that are commands, without comments and without what a shell does with them.
+    /// Lines of the documents that are commands, without comments and without what a shell does
+    /// with them.
     fn commands(page: &str) -> impl Iterator<Item = Vec<String>> {
         let lines = page.lines().filter_map(|line| line.strip_prefix("    "));
         let commands =

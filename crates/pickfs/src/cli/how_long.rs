@@ -1,5 +1,5 @@
-//! About how long a plan takes: by earlier runs of this machine, or else by what its workloads say of themselves, which a budget is
-//! made of in any case.
+//! About how long a plan takes: by earlier runs of this machine, or else by what its workloads say
+//! of themselves, which a budget is made of in any case.
 
 use pickfs_core::plan::{Plan, Stop, Work, seconds_of_ageing};
 use pickfs_host::executor;
@@ -8,7 +8,8 @@ use pickfs_stats::FIRST_LOOK;
 use pickfs_system::units::show_duration;
 use pickfs_target::workload;
 
-/// What a run without an aim takes at least: rounds enough for a bound say more than a few with more files.
+/// What a run without an aim takes at least: rounds enough for a bound say more than a few with
+/// more files.
 const LEAST_BUDGET: u64 = 180;
 /// Seconds of a cell with next to no work: a file system made, mounted, checked and taken down.
 const SHORTEST_CELL: u64 = 2;

@@ -8,10 +8,12 @@ use pickfs_host::import::{self, File, ImportOptions};
 use pickfs_host::run::tell;
 use std::path::{Path, PathBuf};
 
-/// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix, modern-fs-benchmark) into a journal
+/// Read results of other programs (fio, bonnie++, pgbench, hyperfine, Phoronix,
+/// modern-fs-benchmark) into a journal
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Files to read, or a folder of them; NAME=FILE names the target of what does not name one itself (else the file's name does)
+    /// Files to read, or a folder of them; NAME=FILE names the target of what does not name one
+    /// itself (else the file's name does)
     #[arg(required = true, value_name = "[NAME=]FILE")]
     files: Vec<String>,
     /// The journal to write
@@ -20,7 +22,8 @@ pub(crate) struct Arguments {
     /// What the files are (`pickfs list imports`); by default detected from the content
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(import::ALL.iter().map(|one| one.name())))]
     from: Option<String>,
-    /// The n-th file of each name is its n-th round, or each folder in a folder is one: they were measured in turn
+    /// The n-th file of each name is its n-th round, or each folder in a folder is one: they were
+    /// measured in turn
     #[arg(long)]
     rounds: bool,
 }
@@ -66,7 +69,8 @@ impl Verb for Arguments {
     }
 }
 
-/// A file, or those of a folder. Folders in it are rounds, in the order of the numbers in their names.
+/// A file, or those of a folder. Folders in it are rounds, in the order of the numbers in their
+/// names.
 fn given(word: &str, rounds: bool) -> Result<Vec<LabelledFile>> {
     let folder = Path::new(word);
     if !folder.is_dir() {
@@ -80,7 +84,8 @@ fn given(word: &str, rounds: bool) -> Result<Vec<LabelledFile>> {
     Ok(files.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// Results of a folder. Phoronix keeps each result a second time beside `composite.xml`, and pictures, which have no figures.
+/// Results of a folder. Phoronix keeps each result a second time beside `composite.xml`, and
+/// pictures, which have no figures.
 fn of_folder(folder: &Path, round: Option<u32>) -> Result<Vec<LabelledFile>> {
     let composite = folder.join("composite.xml");
     let mut paths = sorted(folder)?;

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 /// Ask five questions and write a commented plan
 ///
-/// Questions that options answer are not asked. Answers may come from a pipe, one a line; an empty line takes the default.
+/// Questions that options answer are not asked. Answers may come from a pipe, one a line; an empty
+/// line takes the default.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The plan to write
@@ -21,7 +22,8 @@ pub(crate) struct Arguments {
     /// Where: a folder for the image, or "memory"
     #[arg(long, value_name = "DIR")]
     on: Option<String>,
-    /// The work: a folder with your files, a job file of fio's such as my.fio, or a workload (`pickfs list workloads`)
+    /// The work: a folder with your files, a job file of fio's such as my.fio, or a workload
+    /// (`pickfs list workloads`)
     #[arg(long)]
     work: Option<String>,
     /// The longest time that it may take, such as 30min

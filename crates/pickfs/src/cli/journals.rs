@@ -1,5 +1,6 @@
-//! Journals by short names: `@last` is the newest in `./pickfs-runs`, `@2` the one before it; `FOLDER@2` is one of another
-//! folder or of a store, where a beginning of its hash names a journal too.
+//! Journals by short names: `@last` is the newest in `./pickfs-runs`, `@2` the one before it;
+//! `FOLDER@2` is one of another folder or of a store, where a beginning of its hash names a journal
+//! too.
 
 #![expect(clippy::disallowed_methods, reason = "names a journal by its time")]
 
@@ -97,8 +98,8 @@ pub(crate) fn latest() -> Result<PathBuf> {
     newest.ok_or_else(|| Exit::usage(format!("no journal in {FOLDER}; name one, or make one with `pickfs run`")))
 }
 
-/// Journals of a folder by the time of their last change, of two with the same time the later name first; those of a store by
-/// the start of their run.
+/// Journals of a folder by the time of their last change, of two with the same time the later name
+/// first; those of a store by the start of their run.
 pub(crate) fn newest_first(folder: &Path) -> Result<Vec<PathBuf>> {
     if Store::is_one(folder) {
         let store = Store::open(folder)?;
@@ -115,7 +116,8 @@ pub(crate) fn newest_first(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(dated.into_iter().rev().map(|(_, path)| path).collect())
 }
 
-/// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory, with a word for what is special about it.
+/// `pickfs-runs/2026-01-31-12-00-00.jsonl` in the current directory, with a word for what is
+/// special about it.
 pub(crate) fn fresh(word: &str) -> PathBuf {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%d-%H-%M-%S");
     let folder = Path::new(FOLDER);

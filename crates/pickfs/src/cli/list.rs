@@ -17,7 +17,8 @@ use pickfs_trace::shipped;
 use pickfs_trees::profile::builtin::{self, Builtin};
 use serde_json::{Value, json};
 
-/// List what pickfs knows: file systems, their options, backings, workloads, disks, formats, metrics, marks and more
+/// List what pickfs knows: file systems, their options, backings, workloads, disks, formats,
+/// metrics, marks and more
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to list
@@ -179,7 +180,8 @@ fn entries(what: Listing) -> Vec<Entry> {
     }
 }
 
-/// The command that shows an entry, and what that is about, of each entry that has the word; in lower case.
+/// The command that shows an entry, and what that is about, of each entry that has the word; in
+/// lower case.
 pub(crate) fn that_mention(word: &str) -> Vec<[String; 2]> {
     let has_word = |entry: &Entry| {
         let more = entry.more.iter().filter(|(key, _)| ["variants", "about_variants", "features"].contains(key));

@@ -1,5 +1,6 @@
-//! The command line, one file a verb. The only room that knows every other: it hands plug-ins to the plan as data,
-//! plans to the run, journals to the report. It must not know how anything is measured or computed.
+//! The command line, one file a verb. The only room that knows every other: it hands plug-ins to
+//! the plan as data, plans to the run, journals to the report. It must not know how anything is
+//! measured or computed.
 
 mod after;
 mod agent;
@@ -65,8 +66,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit codes: 0 done, 1 error or failed cells, 2 usage, 3 something is slower than before, 4 that is not excluded, 5
-/// refused as unsafe, 130 stopped on request.
+/// Exit codes: 0 done, 1 error or failed cells, 2 usage, 3 something is slower than before, 4 that
+/// is not excluded, 5 refused as unsafe, 130 stopped on request.
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const REGRESSION: u8 = 3;
@@ -74,9 +75,11 @@ pub(crate) const INCONCLUSIVE: u8 = 4;
 pub(crate) const REFUSED: u8 = 5;
 pub(crate) const STOPPED: u8 = 130;
 
-/// The arguments of a verb and what it does. The comment of the type that has them is the verb's line in the help.
+/// The arguments of a verb and what it does. The comment of the type that has them is the verb's
+/// line in the help.
 trait Verb: clap::Args {
-    /// True where nothing is lost if it ends when the reader of its output does (`pickfs list | head`).
+    /// True where nothing is lost if it ends when the reader of its output does (`pickfs list |
+    /// head`).
     const ONLY_PRINTS: bool = false;
     /// Commands that people want, each with what it does, as lines of a table.
     const EXAMPLES: &[[&str; 2]] = &[];
@@ -143,7 +146,8 @@ const VERBS: &[Entry] = &[
     Entry { hidden: true, ..verb::<slurm_job::Arguments>(pickfs_host::fleet::VERB) },
 ];
 
-/// An error that is printed as it stands and ends with an exit code of its own; all others end with [`FAILED`].
+/// An error that is printed as it stands and ends with an exit code of its own; all others end with
+/// [`FAILED`].
 #[derive(Debug)]
 struct Exit {
     code: u8,
@@ -219,8 +223,9 @@ fn choose_colors(matches: &ArgMatches) {
     }
 }
 
-/// A verb whose output cannot be written fails like any other, after what it has begun is taken back: `println!` has no other way
-/// to say so than a panic. Where the reader has seen enough, it ends without a word, with the code that the signal gives others.
+/// A verb whose output cannot be written fails like any other, after what it has begun is taken
+/// back: `println!` has no other way to say so than a panic. Where the reader has seen enough, it
+/// ends without a word, with the code that the signal gives others.
 fn with_output(run: impl FnOnce() -> Outcome) -> Outcome {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -1,4 +1,5 @@
-//! `pickfs run --host`: a plan on other machines, each run whole on its machine; then what holds on all of them.
+//! `pickfs run --host`: a plan on other machines, each run whole on its machine; then what holds on
+//! all of them.
 
 use super::after::show;
 use super::{Exit, FAILED, Outcome, STOPPED, choices, journals, plan_source, there};
@@ -12,13 +13,15 @@ use std::path::{Path, PathBuf};
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Hosts {
-    /// Run on these machines instead of here, by ssh; each does the whole plan, and goes on when the link is lost
+    /// Run on these machines instead of here, by ssh; each does the whole plan, and goes on when
+    /// the link is lost
     #[arg(long, visible_alias = "on-each", value_name = "HOST", value_delimiter = ',')]
     pub host: Vec<String>,
     /// With --host: the configuration of ssh [default: its own]
     #[arg(long, value_name = "FILE", requires = "host")]
     pub ssh_config: Option<PathBuf>,
-    /// With --host: the folder there for pickfs and its runs; on a local disk, as journals are written to it
+    /// With --host: the folder there for pickfs and its runs; on a local disk, as journals are
+    /// written to it
     #[arg(long, value_name = "DIR", requires = "host", default_value = ".cache/pickfs")]
     pub far_folder: String,
 }

@@ -1,4 +1,5 @@
-//! `pickfs run --slurm`: a whole run in an allocation of its own, or the cells of a simulation as elements of an array.
+//! `pickfs run --slurm`: a whole run in an allocation of its own, or the cells of a simulation as
+//! elements of an array.
 
 use super::after::show;
 use super::{Exit, FAILED, STOPPED};
@@ -26,7 +27,8 @@ const LEAVES: usize = 3;
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ToSlurm {
-    /// Run as jobs of Slurm: a whole run has a machine for itself; cells of a simulation are elements of an array
+    /// Run as jobs of Slurm: a whole run has a machine for itself; cells of a simulation are
+    /// elements of an array
     #[arg(long, value_name = "PARTITION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "host")]
     pub slurm: Option<String>,
     /// With --slurm: a further option of sbatch, such as --sbatch=--constraint=nvme
@@ -167,7 +169,8 @@ impl Elements {
         }
     }
 
-    /// A cell whose element is neither under way nor has brought it: given to Slurm again, or why not.
+    /// A cell whose element is neither under way nor has brought it: given to Slurm again, or why
+    /// not.
     fn again(&mut self, cell: &str) -> Result<Option<String>> {
         let tries = self.tries.get(cell).copied().unwrap_or(0);
         let messages = self.folder.join("messages");

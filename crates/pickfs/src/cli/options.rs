@@ -1,4 +1,5 @@
-//! `pickfs list options`: what people turn, by what has it; docs/options.md is made of the same rows.
+//! `pickfs list options`: what people turn, by what has it; docs/options.md is made of the same
+//! rows.
 
 use pickfs_core::plan::{Tunable, TunableDefault, TunableKind, TunableValue};
 use pickfs_target::stack::{MACHINE, fs, layer};

@@ -240,7 +240,8 @@ fn write_steps(steps: &[Step], text: &mut String) {
     }
 }
 
-/// Images and devices of this machine are disks of a guest, under other names. So is any backing that is simulated.
+/// Images and devices of this machine are disks of a guest, under other names. So is any backing
+/// that is simulated.
 fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
     let executor = executor::find(executor::ALL, &plan.executor);
     let names = |disks| executor.map_or_else(Vec::new, |found| found.disk_names(disks));
@@ -251,8 +252,8 @@ fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
     }
 }
 
-/// What each cell of the target begins with, as the agent takes it: with the seed of the first round, and with `DEVICE`
-/// for what gets its name when it is there.
+/// What each cell of the target begins with, as the agent takes it: with the seed of the first
+/// round, and with `DEVICE` for what gets its name when it is there.
 fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: &mut String) {
     let target = &as_its_agent_sees_it(plan, target, place);
     if brings_its_own(plan) {

@@ -1,4 +1,5 @@
-//! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest build`.
+//! Which plan is meant: a file, or the flags that stand for one. Shared by `run`, `plan` and `guest
+//! build`.
 
 use super::programs::Source;
 use super::{Exit, REFUSED, USAGE, catalogue::catalogue, how_long, programs};
@@ -17,7 +18,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const NS_OF_MINUTE: u64 = 60_000_000_000;
-/// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in minutes.
+/// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in
+/// minutes.
 const SIMULATED_ROUNDS: &str = "3";
 /// Of the generated tree: 50 MiB.
 const USUAL_SCALE: &str = "0.25";
@@ -38,7 +40,8 @@ pub(crate) fn read_with_source(arguments: &PlanArgs) -> Result<(Plan, Source)> {
     }
 }
 
-/// Whose a plan is with its recipes: another user's where one of them may be. A file that has changed since it was read may be.
+/// Whose a plan is with its recipes: another user's where one of them may be. A file that has
+/// changed since it was read may be.
 fn with_recipes(of_plan: Source, plan: &Plan, text: &str, folder: &Path) -> Result<Source> {
     if let Source::Foreign(_) = of_plan {
         return Ok(of_plan);
@@ -89,8 +92,8 @@ fn source(path: &Path, file: &Metadata) -> Source {
     }
 }
 
-/// What a plan file that another machine will check says of its works and its executor, and whose it is; nothing of what is no
-/// plan, which that machine refuses.
+/// What a plan file that another machine will check says of its works and its executor, and whose
+/// it is; nothing of what is no plan, which that machine refuses.
 pub(crate) fn unchecked(path: &Path) -> Result<(Plan, Source)> {
     let (text, source) = text_of(path)?;
     let plan = works_of(&inlined(&text, path)?);
@@ -201,8 +204,9 @@ fn complete(arguments: &mut PlanArgs) {
     }
 }
 
-/// What makes file systems without root, where this machine can run it; says so. Guests that are emulated take a minute a cell
-/// and share the host's noise: a simulation takes no longer and has none.
+/// What makes file systems without root, where this machine can run it; says so. Guests that are
+/// emulated take a minute a cell and share the host's noise: a simulation takes no longer and has
+/// none.
 fn without_root(arguments: &mut PlanArgs) {
     let first = match has_guests() {
         true => "",
@@ -228,7 +232,8 @@ fn chooses_no_machine(arguments: &PlanArgs) -> bool {
     arguments.executor.is_none() && !["on", "sim"].iter().any(|flag| arguments.flags.has(flag))
 }
 
-/// False where a guest would be made of packages that the user has not asked for, and does not agree to now.
+/// False where a guest would be made of packages that the user has not asked for, and does not
+/// agree to now.
 pub(crate) fn may_fetch(arguments: &PlanArgs, plan: &Plan, yes: bool) -> Result<bool> {
     let is_asked_for = arguments.plan.is_some() || !chooses_no_machine(arguments);
     if yes || is_asked_for || !brings_its_own(&plan.executor) || has_guests() {
@@ -253,8 +258,8 @@ pub(crate) fn model_like(file: &Path) -> &'static str {
     }
 }
 
-/// As in /dev, of the whole disk that a file lies on, below what encrypts or divides it; none of a file in memory or on another
-/// machine.
+/// As in /dev, of the whole disk that a file lies on, below what encrypts or divides it; none of a
+/// file in memory or on another machine.
 fn disk_name(file: &Path) -> Option<String> {
     let below = |disk: &PathBuf| {
         let own = std::fs::read_dir(disk.join("slaves")).ok()?.flatten().next()?.path().canonicalize().ok()?;
@@ -265,8 +270,8 @@ fn disk_name(file: &Path) -> Option<String> {
     Some(lowest.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The name of the disk that a file lies on, and the model of its kind; no model where that cannot be known: virtual disks
-/// call themselves turning, whatever lies below them.
+/// The name of the disk that a file lies on, and the model of its kind; no model where that cannot
+/// be known: virtual disks call themselves turning, whatever lies below them.
 pub(crate) fn kind_of_disk(file: &Path) -> (Option<String>, Option<&'static str>) {
     let name = disk_name(file);
     let is_real = |name: &String| !["vd", "xvd", "loop", "ram", "zram"].iter().any(|virt| name.starts_with(virt));
@@ -293,7 +298,8 @@ pub(crate) fn wrong_flags(flags: &PlanFlags, complaints: &[Complaint]) -> anyhow
     refused(complaints, plan::render_flags(flags, complaints, std::io::stderr().is_terminal()))
 }
 
-/// A first run on a machine should end while its user waits. A user who names data or an aim gets the time that it takes.
+/// A first run on a machine should end while its user waits. A user who names data or an aim gets
+/// the time that it takes.
 fn is_first_look(flags: &PlanFlags) -> bool {
     !names_data(flags) && !has_aim(flags)
 }
@@ -321,7 +327,8 @@ fn bytes(flags: &PlanFlags) -> Option<u64> {
     Some(Shape::scaled(&like, scale).bytes)
 }
 
-/// Free bytes where the image will be; of several folders the least. A folder that cannot be read counts as full.
+/// Free bytes where the image will be; of several folders the least. A folder that cannot be read
+/// counts as full.
 fn free_bytes(flags: &PlanFlags) -> Option<u64> {
     let folders = match (flags.has("memory"), !flags.has("on")) {
         (true, _) => vec![PathBuf::from("/dev/shm")],

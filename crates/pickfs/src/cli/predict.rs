@@ -1,4 +1,5 @@
-//! `pickfs scan --predict`: what file systems would store for a tree, and whether to turn compression on.
+//! `pickfs scan --predict`: what file systems would store for a tree, and whether to turn
+//! compression on.
 
 #![expect(clippy::disallowed_methods, reason = "shows progress")]
 

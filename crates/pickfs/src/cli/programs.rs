@@ -1,5 +1,6 @@
-//! What a plan runs by its author's choice, and which files it reads: shown before anything is touched. A user agrees once to
-//! programs that run on this machine; the state folder keeps the hash of each list that was agreed to.
+//! What a plan runs by its author's choice, and which files it reads: shown before anything is
+//! touched. A user agrees once to programs that run on this machine; the state folder keeps the
+//! hash of each list that was agreed to.
 
 use anyhow::Result;
 use pickfs_core::plan::{Plan, Setting, Settings, Target, Work};
@@ -96,7 +97,8 @@ fn of_target(target: &Target) -> impl Iterator<Item = &str> {
     texts(&target.machine).chain(disks.filter_map(Value::as_str)).chain(target.mkfs.iter().map(String::as_str))
 }
 
-/// True where the plan may run what it chooses. Shows that, asks for it on a terminal, and says what is missing when not.
+/// True where the plan may run what it chooses. Shows that, asks for it on a terminal, and says
+/// what is missing when not.
 pub(crate) fn agreed(plan: &Plan, source: &Source, yes: bool) -> Result<bool> {
     agreed_to(&describe(plan), plan, source, yes)
 }
@@ -130,7 +132,8 @@ fn agreed_to(programs: &str, plan: &Plan, source: &Source, yes: bool) -> Result<
         }
     };
     if agreed {
-        // A state folder that cannot be written to is an error of the run that follows; asking again does no harm.
+        // A state folder that cannot be written to is an error of the run that follows; asking
+        // again does no harm.
         let _ = remember(&mark);
     }
     Ok(agreed)
@@ -212,7 +215,8 @@ mod tests {
         }
     }
 
-    /// Words that a workload chooses from a list of its own; in any other list of texts a plan could name a program.
+    /// Words that a workload chooses from a list of its own; in any other list of texts a plan
+    /// could name a program.
     #[test]
     fn every_setting_that_could_name_a_program_is_shown() {
         const CHOICES: [&str; 7] = ["operations", "losses", "unsynced", "syncs", "backgrounds", "probes", "phases"];

@@ -1,5 +1,6 @@
-//! What people want a file system for, a TOML file each in `purposes`, found through one sorted list: the questions that it
-//! answers, and the plan that answers them. A new one is a file and its line in the list.
+//! What people want a file system for, a TOML file each in `purposes`, found through one sorted
+//! list: the questions that it answers, and the plan that answers them. A new one is a file and its
+//! line in the list.
 
 use super::Exit;
 use anyhow::Result;
@@ -90,7 +91,8 @@ pub(super) fn that_mention(word: &str) -> Vec<[String; 2]> {
     found.map(|one| [format!("pickfs for {}", one.name), one.about]).collect()
 }
 
-/// What each run of the atlas has but its work, its file systems, its disk, and the rounds of each simulation that flags ask for.
+/// What each run of the atlas has but its work, its file systems, its disk, and the rounds of each
+/// simulation that flags ask for.
 const SHORT: &str = r#"
 seed = 1
 jobs = 1
@@ -116,7 +118,8 @@ impl Purpose {
         atlas().into_iter().filter(|digest| works.contains(&digest.work)).map(|digest| digest.disk).collect()
     }
 
-    /// The plan of its run in the atlas, whose work has the purpose's name; on the disk that the options name.
+    /// The plan of its run in the atlas, whose work has the purpose's name; on the disk that the
+    /// options name.
     pub(super) fn in_short(&self, given: &PlanFlags) -> Result<PlanArgs> {
         let name = self.name;
         if !self.has_short() {
@@ -151,7 +154,8 @@ impl Purpose {
     }
 }
 
-/// What the atlas of simulated disks says of these works on this disk, sorted. `make atlas-digest` makes the file from the journals.
+/// What the atlas of simulated disks says of these works on this disk, sorted. `make atlas-digest`
+/// makes the file from the journals.
 pub(super) fn known(works: &[String], disk: &str) -> Vec<Digest> {
     atlas().into_iter().filter(|digest: &Digest| works.contains(&digest.work) && digest.disk == disk).collect()
 }
@@ -208,7 +212,8 @@ mod tests {
         }
     }
 
-    /// A short form is the simulation of one work, called as the purpose, of each of its file systems.
+    /// A short form is the simulation of one work, called as the purpose, of each of its file
+    /// systems.
     #[test]
     fn short_forms_are_plans_of_the_atlas() {
         let mut given = PlanFlags::default();
@@ -254,7 +259,8 @@ mod tests {
         }
     }
 
-    /// A run of the atlas answers what its word asks now, whatever the word's file said when it was made.
+    /// A run of the atlas answers what its word asks now, whatever the word's file said when it was
+    /// made.
     #[test]
     fn runs_of_the_atlas_have_the_plans_of_their_words() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../atlas");

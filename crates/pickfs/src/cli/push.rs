@@ -8,10 +8,12 @@ use pickfs_host::wording::text::counted;
 use pickfs_system::process::{check_stop, stop_on_signals, stop_requests};
 use std::path::{Path, PathBuf};
 
-/// Put journals into a store: a folder that keeps each once, named by its hash, for many runs and machines
+/// Put journals into a store: a folder that keeps each once, named by its hash, for many runs and
+/// machines
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The store: a folder, made if it is not there, or HOST:FOLDER for one on another machine, by ssh
+    /// The store: a folder, made if it is not there, or HOST:FOLDER for one on another machine, by
+    /// ssh
     store: String,
     /// Journals, or folders with journals
     #[arg(default_value = "@last")]

@@ -22,7 +22,8 @@ pub(crate) struct Arguments {
     /// Make the index again from the journals first
     #[arg(long)]
     reindex: bool,
-    /// Copy the index to PostgreSQL first, and ask there; with --reindex, what is no longer in the store is removed there
+    /// Copy the index to PostgreSQL first, and ask there; with --reindex, what is no longer in the
+    /// store is removed there
     #[arg(long, value_name = "postgresql://...")]
     to: Option<String>,
 }

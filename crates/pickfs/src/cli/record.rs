@@ -1,4 +1,5 @@
-//! `pickfs record`: what a program does to its files, as a trace that can be replayed on any file system.
+//! `pickfs record`: what a program does to its files, as a trace that can be replayed on any file
+//! system.
 
 #![expect(clippy::disallowed_methods, reason = "ends a recording after a time")]
 
@@ -15,7 +16,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Record what a command does to files below the current folder, to replay it on other file systems; no root needed
+/// Record what a command does to files below the current folder, to replay it on other file
+/// systems; no root needed
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Where to write the trace [default: the command's name with .pktrace]
@@ -24,7 +26,8 @@ pub(crate) struct Arguments {
     /// Folders whose files are recorded, instead of the current one
     #[arg(long, value_name = "DIR")]
     under: Vec<PathBuf>,
-    /// Record a program that runs already, with all processes below it, until Ctrl-C; it goes on afterwards
+    /// Record a program that runs already, with all processes below it, until Ctrl-C; it goes on
+    /// afterwards
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<i32>,
     /// With --pid: stop recording after this time, such as 30s

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 /// Judge a journal and print the verdict
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Journal to read, by default @last, the newest in ./pickfs-runs; then a work, and a phase of it. Or the folder of a tuning
+    /// Journal to read, by default @last, the newest in ./pickfs-runs; then a work, and a phase of
+    /// it. Or the folder of a tuning
     #[arg(value_name = "[JOURNAL] [WORK [PHASE]]", num_args = 0..=3)]
     words: Vec<String>,
     /// How to print it; see `pickfs list formats`
@@ -188,7 +189,8 @@ pub(crate) fn write_page(model: &Model, journal: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Root may write beside another user's files: what lies there is replaced, and no link in its place followed.
+/// Root may write beside another user's files: what lies there is replaced, and no link in its
+/// place followed.
 pub(crate) fn put(text: &[u8], path: &Path) -> Result<()> {
     let _ = std::fs::remove_file(path);
     deliver(text, Some(path))
@@ -240,7 +242,8 @@ pub(crate) fn width() -> usize {
     terminal_width().unwrap_or(80).clamp(40, 400)
 }
 
-/// How standard output shows text. Colours follow `--color`, `NO_COLOR`, `CLICOLOR_FORCE` and the kind of terminal.
+/// How standard output shows text. Colours follow `--color`, `NO_COLOR`, `CLICOLOR_FORCE` and the
+/// kind of terminal.
 pub(crate) fn options() -> Options {
     // As the C library looks for the character set; without any it is that of the C locale.
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());

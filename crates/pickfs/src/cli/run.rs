@@ -35,20 +35,23 @@ pub(crate) struct Arguments {
     /// With --resume: go on this long, such as 30min, also where there is a decision
     #[arg(long, value_name = "TIME", requires = "resume", conflicts_with = "budget")]
     more: Option<String>,
-    /// With --resume or --again: a journal that this user did not begin here, such as a copy; read it first
+    /// With --resume or --again: a journal that this user did not begin here, such as a copy; read
+    /// it first
     #[arg(long)]
     trust: bool,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
-    /// Agree to the programs that the plan runs on this machine (`pickfs plan` shows them), and to fetch what a guest is made of
+    /// Agree to the programs that the plan runs on this machine (`pickfs plan` shows them), and to
+    /// fetch what a guest is made of
     #[arg(long)]
     yes: bool,
-    /// At the end, explain the differences, as `pickfs why` does: that takes as long as a few more rounds
+    /// At the end, explain the differences, as `pickfs why` does: that takes as long as a few more
+    /// rounds
     #[arg(long, conflicts_with_all = ["host", "slurm"])]
     why: bool,
-    /// How to show what goes on: for people (a large terminal is filled), as plain lines, or as JSON, an object a line on
-    /// standard error
+    /// How to show what goes on: for people (a large terminal is filled), as plain lines, or as
+    /// JSON, an object a line on standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
     /// The journal is fetched by another machine, which makes the report
@@ -206,7 +209,8 @@ impl Arguments {
         let made_folder = journal.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         how_long::before_run(plan).iter().for_each(|time| tell(time));
         forewarn::warnings(plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
-        // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go unheard.
+        // Until here nothing is touched, and Ctrl-C may end us: at a question it would else go
+        // unheard.
         run::count_stop_requests()?;
         let finish = run::begin(plan, &agreed, executor::ALL, journal, progress);
         made_folder.into_iter().for_each(give_back);
@@ -270,7 +274,8 @@ impl Arguments {
         on_slurm::Whole { journal, begin: None, words: Vec::new(), local: &self.to_slurm.local_folder }
     }
 
-    /// A plan file of a simulation. What is wrong with a plan is said on the machine that would do it.
+    /// A plan file of a simulation. What is wrong with a plan is said on the machine that would do
+    /// it.
     fn has_plan_of_parts(&self) -> bool {
         let names_executor = self.plan.executor.is_some();
         let plan = (self.plan.plan.is_some() || names_executor).then(|| plan_source::read(&self.plan).ok()).flatten();
@@ -325,7 +330,8 @@ impl Arguments {
         if self.trust { Trust::Any } else { Trust::Own }
     }
 
-    /// A device may have changed hands since the run was begun. What may be erased; nothing where it is refused.
+    /// A device may have changed hands since the run was begun. What may be erased; nothing where
+    /// it is refused.
     fn agreed_again(&self, journal: &Path) -> Result<Option<Vec<Erasure>>> {
         let plan = run::plan(journal, self.trust())?;
         if !programs::agreed(&plan, &Source::Own, self.yes)? {

@@ -1,4 +1,5 @@
-//! `pickfs scan`: what a tree is like, what its directories take, and what file systems would store for it.
+//! `pickfs scan`: what a tree is like, what its directories take, and what file systems would store
+//! for it.
 
 #![expect(clippy::disallowed_methods, reason = "shows progress, and dates profiles")]
 
@@ -12,15 +13,18 @@ use pickfs_trees::scan::walk::Options;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Describe a tree without its names and content, predict what file systems would store for it, or list what its directories take
+/// Describe a tree without its names and content, predict what file systems would store for it, or
+/// list what its directories take
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Directory to look at
     dir: PathBuf,
-    /// Print what btrfs, zfs, erofs, f2fs and bcachefs would store for it, by codec, instead of a profile
+    /// Print what btrfs, zfs, erofs, f2fs and bcachefs would store for it, by codec, instead of a
+    /// profile
     #[arg(long)]
     predict: bool,
-    /// Print what each top-level directory takes on the disk, and what would be free without it, instead of a profile
+    /// Print what each top-level directory takes on the disk, and what would be free without it,
+    /// instead of a profile
     #[arg(long, conflicts_with_all = ["predict", "no_content", "json", "all_file_systems", "threads"])]
     shares: bool,
     /// Write to a file instead of standard output

@@ -1,4 +1,5 @@
-//! `pickfs share`: a run for others to see, without secrets and without what identifies its user and machine.
+//! `pickfs share`: a run for others to see, without secrets and without what identifies its user
+//! and machine.
 
 use super::audit::{Audit, SHARED};
 use super::{Exit, Outcome, Verb, journals, programs, report};
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// Reasons and doubts that are listed; there may be one for each cell.
 const MOST_TEXTS: usize = 40;
 
-/// Pack a run to share it: journal and page without paths, addresses, secrets, and names of the machine and its user
+/// Pack a run to share it: journal and page without paths, addresses, secrets, and names of the
+/// machine and its user
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Journal of the run

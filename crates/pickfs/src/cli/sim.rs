@@ -1,4 +1,5 @@
-//! `pickfs sim`: the simulated processor, held against the one that is here, and simulations against what others have measured.
+//! `pickfs sim`: the simulated processor, held against the one that is here, and simulations
+//! against what others have measured.
 
 #![expect(clippy::disallowed_methods, reason = "dates files")]
 
@@ -20,7 +21,8 @@ use pickfs_stats::median;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Calibrate the simulated processor to this machine, and compare simulations with published measurements
+/// Calibrate the simulated processor to this machine, and compare simulations with published
+/// measurements
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -29,7 +31,8 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Subcommand {
-    /// Measure file systems in memory here and simulated, and write how many instructions a nanosecond has here
+    /// Measure file systems in memory here and simulated, and write how many instructions a
+    /// nanosecond has here
     #[command(after_help = EXAMPLES)]
     Calibrate(Calibrate),
     /// Simulate what others have measured and published, and write how near it comes, as a page
@@ -53,10 +56,12 @@ struct Calibrate {
     /// File systems that do not compress
     #[arg(long, value_delimiter = ',', default_value = "ext4,xfs,btrfs")]
     fs: Vec<String>,
-    /// Release of Debian whose kernel is simulated, or a folder with a kernel: best one like this machine's
+    /// Release of Debian whose kernel is simulated, or a folder with a kernel: best one like this
+    /// machine's
     #[arg(long, default_value = "bookworm")]
     kernel: String,
-    /// Words for that kernel, such as "init_on_alloc=0": what this machine's kernel has otherwise than Debian's
+    /// Words for that kernel, such as "init_on_alloc=0": what this machine's kernel has otherwise
+    /// than Debian's
     #[arg(long, default_value = "", hide_default_value = true)]
     words: String,
     /// Rounds that an earlier calibration has measured here, instead of new ones

@@ -9,7 +9,8 @@ use pickfs_trace::{Class, EntryKind, Kind, Op, Target, Trace, shipped};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Look at what `pickfs record` wrote: its calls, its counts, every text in it; or make another trace of it, or one of a log of strace
+/// Look at what `pickfs record` wrote: its calls, its counts, every text in it; or make another
+/// trace of it, or one of a log of strace
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -58,7 +59,8 @@ enum Action {
         /// The log
         #[arg(value_name = "LOG")]
         log: PathBuf,
-        /// Folders whose files are kept, as the log names them [default: the folder that the program began in]
+        /// Folders whose files are kept, as the log names them [default: the folder that the
+        /// program began in]
         #[arg(long, value_name = "DIR")]
         under: Vec<PathBuf>,
         /// Where to write the trace [default: the log's name with .pktrace]

@@ -1,7 +1,9 @@
-//! `pickfs tune`: which options of a file system are worth it for a work, and which make no difference.
+//! `pickfs tune`: which options of a file system are worth it for a work, and which make no
+//! difference.
 //!
-//! A tuning is up to five ordinary runs in one folder, each with a journal of its own. What the next one measures follows from the
-//! journals alone, so a tuning that was cut goes on where it was.
+//! A tuning is up to five ordinary runs in one folder, each with a journal of its own. What the
+//! next one measures follows from the journals alone, so a tuning that was cut goes on where it
+//! was.
 
 use super::purpose;
 use super::run::Shown;
@@ -22,17 +24,20 @@ const USUAL_BUDGET: &str = "30min";
 /// Flags of aims that a tuning chooses itself.
 const AIMS: [&str; 2] = ["rounds", "precision"];
 
-/// Find the options of a file system that are worth it for a work, and those that make no difference
+/// Find the options of a file system that are worth it for a work, and those that make no
+/// difference
 #[derive(clap::Args)]
 #[command(mut_args(|argument| {
     let hidden = AIMS.contains(&argument.get_id().as_str());
     argument.hide(hidden)
 }))]
 pub(crate) struct Arguments {
-    /// What the file system is for, such as laptop or postgres (`pickfs for` lists all) [default: a tree]
+    /// What the file system is for, such as laptop or postgres (`pickfs for` lists all) [default: a
+    /// tree]
     #[arg(value_name = "WHAT")]
     purpose: Option<String>,
-    /// Options to try, such as atime,commit (`pickfs list options FS`) [default: all of the file system itself]
+    /// Options to try, such as atime,commit (`pickfs list options FS`) [default: all of the file
+    /// system itself]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     options: Vec<String>,
     /// Try what weakens durability or checksums too
@@ -58,10 +63,12 @@ pub(crate) struct Arguments {
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
     erase: Vec<String>,
-    /// Agree to the programs that the work runs on this machine, and to fetch what a guest is made of
+    /// Agree to the programs that the work runs on this machine, and to fetch what a guest is made
+    /// of
     #[arg(long)]
     yes: bool,
-    /// How to show what goes on: for people, as plain lines, or as JSON, an object a line on standard error
+    /// How to show what goes on: for people, as plain lines, or as JSON, an object a line on
+    /// standard error
     #[arg(long, value_name = "HOW", default_value = "people")]
     progress: Shown,
 }

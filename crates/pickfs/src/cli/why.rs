@@ -1,5 +1,6 @@
-//! `pickfs why`: what the difference between two targets of a simulated run is made of. Their cells of the first round are simulated
-//! once more, and each instruction and each idle microsecond gets an owner. A run of this machine is explained by its simulation.
+//! `pickfs why`: what the difference between two targets of a simulated run is made of. Their cells
+//! of the first round are simulated once more, and each instruction and each idle microsecond gets
+//! an owner. A run of this machine is explained by its simulation.
 
 #![expect(clippy::disallowed_methods, reason = "says how long more simulations will take")]
 
@@ -27,20 +28,24 @@ use std::time::Instant;
 
 /// Explain the difference between two targets of a run
 ///
-/// Their cells of round 1 are simulated again, with the same results, while a plugin of QEMU's counts the instructions of each function.
-/// Then each named cause is taken away from both targets, and they are simulated once more: the difference must shrink by its part. A run without --sim is explained by a simulation of its plan, where the two agree.
+/// Their cells of round 1 are simulated again, with the same results, while a plugin of QEMU's
+/// counts the instructions of each function. Then each named cause is taken away from both targets,
+/// and they are simulated once more: the difference must shrink by its part. A run without --sim is
+/// explained by a simulation of its plan, where the two agree.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Journal of a run; @last is the newest in ./pickfs-runs
     #[arg(default_value = "@last")]
     run: PathBuf,
-    /// Targets to be explained, and last the one that they are compared with; by default each slower one with the best
+    /// Targets to be explained, and last the one that they are compared with; by default each
+    /// slower one with the best
     #[arg(long, value_name = "A,..,B", value_delimiter = ',', num_args = 1)]
     between: Vec<String>,
     /// One phase alone; by default each, and all together
     #[arg(long)]
     phase: Option<String>,
-    /// For a run without --sim: the model of a disk that it is simulated on; by default the nearest to the run's disk
+    /// For a run without --sim: the model of a disk that it is simulated on; by default the nearest
+    /// to the run's disk
     #[arg(long, value_name = "MODEL")]
     disk: Option<String>,
     /// How to print it
@@ -49,7 +54,8 @@ pub(crate) struct Arguments {
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write nanoseconds by target, owner and function or part of the disk, as programs that draw flame graphs read them
+    /// Write nanoseconds by target, owner and function or part of the disk, as programs that draw
+    /// flame graphs read them
     #[arg(long, value_name = "FILE")]
     stacks: Option<PathBuf>,
     /// Leave out the simulations that prove the causes
@@ -111,7 +117,8 @@ struct Compared<'c> {
     difference: owners::Difference,
     /// Which.
     phases: Vec<&'c str>,
-    /// By how much the target took longer in the run, of the reference's time; none where that was a simulation.
+    /// By how much the target took longer in the run, of the reference's time; none where that was
+    /// a simulation.
     measured: Option<Option<f64>>,
     /// The simulation stands for what was measured.
     agrees: bool,
@@ -321,7 +328,8 @@ fn own_targets(plan: &Plan) -> impl Iterator<Item = &str> {
     plan.targets.iter().filter(|target| !target.duplicate).map(|target| target.name.as_str())
 }
 
-/// The best target of the verdict against each other one. Of several, and where there is none, the one with the least time.
+/// The best target of the verdict against each other one. Of several, and where there is none, the
+/// one with the least time.
 fn default_pairs(plan: &Plan, names: &[&str], folded: &Folded) -> Result<Vec<Pair>> {
     let model = analysis::model(folded)?;
     let work = model.overall.as_ref().map(|overall| &overall.work).or(model.works.first());

@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: a place of their own, the real binary, and the proof that nothing is left.
+//! What the end-to-end tests share: a place of their own, the real binary, and the proof that
+//! nothing is left.
 
 #![allow(dead_code)] // each test file uses its part
 
@@ -170,7 +171,8 @@ pub fn unable(filesystems: &[&str]) -> Option<String> {
     (!missing.is_empty()).then(|| missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-/// Why no guest can be made here: a program of the host's, or the mirror that its packages come from.
+/// Why no guest can be made here: a program of the host's, or the mirror that its packages come
+/// from.
 pub fn no_guests() -> Option<String> {
     let vm = pickfs_host::executor::find(pickfs_host::executor::ALL, "sim").expect("it needs all that guests need");
     let missing: Vec<String> = pickfs_system::need::missing(&vm.needs()).iter().map(ToString::to_string).collect();
@@ -194,7 +196,8 @@ pub fn shrunk(plan: &str, replaced: &[(&str, &str)]) -> String {
     })
 }
 
-/// True where a test cannot run here, and prints why. With `PICKFS_MUST_RUN` in the environment that is a failure.
+/// True where a test cannot run here, and prints why. With `PICKFS_MUST_RUN` in the environment
+/// that is a failure.
 #[track_caller]
 pub fn not_run(why: Option<String>) -> bool {
     let Some(why) = why else { return false };
@@ -245,7 +248,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A sparse file as a loop device, perhaps mounted; taken down in any case, also when a test panics.
+/// A sparse file as a loop device, perhaps mounted; taken down in any case, also when a test
+/// panics.
 pub struct Loop {
     pub device: String,
     folder: tempfile::TempDir,
@@ -318,8 +322,8 @@ fn loops_with(word: &str) -> Vec<String> {
     all.filter_map(|entry| backing(entry.path())).filter(|file| file.contains(word)).collect()
 }
 
-/// `key = value` of /proc/sys/vm, for comparing before and after; read while no run is under way, as tests run beside
-/// each other and every run of root's sets them.
+/// `key = value` of /proc/sys/vm, for comparing before and after; read while no run is under way,
+/// as tests run beside each other and every run of root's sets them.
 pub fn writeback_knobs() -> Vec<String> {
     let turn = std::fs::File::open("/run/pickfs.lock").ok();
     if let Some(turn) = &turn {
@@ -343,7 +347,8 @@ pub fn writeback_knobs() -> Vec<String> {
         .into()
 }
 
-/// Where the modules are that `crates/pickfs/tests/browser/package.json` names: fetched once by each test file, below `target/`.
+/// Where the modules are that `crates/pickfs/tests/browser/package.json` names: fetched once by
+/// each test file, below `target/`.
 pub fn modules(of: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(of);
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -402,7 +407,8 @@ workload = "meta.ok"
 rounds = 3
 "#;
 
-/// As [`SHORT_CELLS`], but cells last seconds: a test that sees one end can stop or cut the run before the last.
+/// As [`SHORT_CELLS`], but cells last seconds: a test that sees one end can stop or cut the run
+/// before the last.
 pub fn long_cells() -> String {
     SHORT_CELLS.replace("[stop]", "count_for = \"3s\"\n[stop]")
 }

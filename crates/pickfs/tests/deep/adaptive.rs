@@ -1,5 +1,5 @@
-//! Runs that end when they know enough: what is measured, what the journal says of it, and what the report makes of it
-//! must agree, whatever the noise of the machine lets a run decide.
+//! Runs that end when they know enough: what is measured, what the journal says of it, and what the
+//! report makes of it must agree, whatever the noise of the machine lets a run decide.
 
 use crate::common::{Lab, not_run, unable};
 use pickfs_core::journal::{Begin, End, Folded, Look, Outcome, Record, Sample, StopReason, fold_file};
@@ -63,7 +63,8 @@ fn assert_looks_follow_from_cells(lab: &Lab, folded: &Folded) {
         if let Record::Look(look) = &record {
             assert!(seen.insert(look.round), "two looks after {}", look.round);
             assert!(seen.last() == Some(&look.round), "looks out of order");
-            // A budget that is used up makes a look where none is due, and may still find that all is decided.
+            // A budget that is used up makes a look where none is due, and may still find that all
+            // is decided.
             let budget_used = look.end == Some(StopReason::Budget) || look_is_not_due(plan_of(folded), look.round);
             let again = decide::look(plan_of(folded), &by_then, look.round, budget_used);
             assert_eq!(Look { at: look.at.clone(), ..again }, *look);
@@ -148,8 +149,8 @@ fn a_run_ends_when_it_has_decided_and_stays_ended() {
     assert_complete(&lab);
 }
 
-/// What three rounds of a run would have written that has not come that far: `b` is now above `a` and now below, `c`
-/// is far slower.
+/// What three rounds of a run would have written that has not come that far: `b` is now above `a`
+/// and now below, `c` is far slower.
 fn make_three_rounds_up(lab: &Lab) {
     let run = lab.folded().run.expect("a run");
     let mut made = vec![Record::Run(Box::new(run.clone()))];
@@ -171,8 +172,8 @@ fn make_three_rounds_up(lab: &Lab) {
     std::fs::write(lab.journal(), lines.collect::<String>()).expect("the journal is written");
 }
 
-/// The first three rounds are made up, so that no noise can keep the loser in the race, nor end it: all later ones are
-/// real.
+/// The first three rounds are made up, so that no noise can keep the loser in the race, nor end it:
+/// all later ones are real.
 #[test]
 fn who_is_beaten_leaves_and_the_others_go_on() {
     if not_run(unable(&["ext4"])) {
@@ -216,7 +217,8 @@ fn a_budget_ends_a_session_and_not_the_run() {
         return;
     }
     let lab = Lab::new();
-    // Used up by the first round on any machine: a session that gets further might end by a decision.
+    // Used up by the first round on any machine: a session that gets further might end by a
+    // decision.
     let said = lab.run_plan(&plan(&lab, &[("b", 20)], "budget = \"1ms\"\n")).code(0);
     let all = [said.err.as_str(), said.out.as_str()].concat();
     let hints = (all.matches("--resume").count(), all.contains("pickfs run --resume journal.jsonl --more "));

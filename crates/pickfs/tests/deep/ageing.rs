@@ -1,5 +1,5 @@
-//! Old and full file systems, end to end with the real binary: the same operations on every target, none of it counted
-//! as the work's, and nothing left behind.
+//! Old and full file systems, end to end with the real binary: the same operations on every target,
+//! none of it counted as the work's, and nothing left behind.
 
 use crate::common::{Lab, Observation, failed, not_run, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};

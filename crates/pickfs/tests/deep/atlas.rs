@@ -1,4 +1,5 @@
-//! The atlas: what comes with pickfs of simulated runs is a store that answers, and its figures can be had again.
+//! The atlas: what comes with pickfs of simulated runs is a store that answers, and its figures can
+//! be had again.
 
 use crate::common::{Lab, no_guests, not_run, run};
 use pickfs_core::journal::{Folded, Outcome};
@@ -111,8 +112,9 @@ fn first_round(folded: &Folded) -> BTreeMap<String, String> {
     found
 }
 
-/// Bit by bit where the program is the one that made the atlas (its SHA-256 is in atlas/program); `PICKFS_ATLAS_PROGRAM` names it.
-/// Another program has other instructions: its times may differ by a percent, and its disks not at all.
+/// Bit by bit where the program is the one that made the atlas (its SHA-256 is in atlas/program);
+/// `PICKFS_ATLAS_PROGRAM` names it. Another program has other instructions: its times may differ by
+/// a percent, and its disks not at all.
 #[test]
 #[ignore = "five cells in a guest: make test-sim"]
 fn a_shipped_round_is_the_same_again() {

@@ -1,4 +1,5 @@
-//! Honest runs break no rule: packed by `pickfs share` and audited, of whatever kind, on however busy a machine.
+//! Honest runs break no rule: packed by `pickfs share` and audited, of whatever kind, on however
+//! busy a machine.
 
 use crate::audit::no_python;
 use crate::common::{Lab, no_guests, not_run};

@@ -1,14 +1,16 @@
 //! The constants of the signed-rank interval, counted a second time by another route.
 //!
-//! The program adds up chances as floating-point numbers, in place. Here the choices of ranks are counted as integers,
-//! by recursion on the largest rank: every count up to 2^40 is exact, and so is its comparison with the error allowed.
+//! The program adds up chances as floating-point numbers, in place. Here the choices of ranks are
+//! counted as integers, by recursion on the largest rank: every count up to 2^40 is exact, and so
+//! is its comparison with the error allowed.
 
 use pickfs_stats::{ALPHA, LAST_LOOK, Schedule, sign_k, signed_rank_k};
 use std::collections::HashMap;
 
 use pickfs_test_support::noise;
 
-/// Numbers of subsets of 1..=n with a sum of at most s: the partitions of 0..=s into distinct parts of at most n.
+/// Numbers of subsets of 1..=n with a sum of at most s: the partitions of 0..=s into distinct parts
+/// of at most n.
 #[derive(Default)]
 struct Counts(HashMap<(u64, u64), u128>);
 
@@ -42,7 +44,8 @@ impl Counts {
     }
 }
 
-/// Two-sided errors: what intervals are asked for, and what each comparison of a race with k targets and six looks is.
+/// Two-sided errors: what intervals are asked for, and what each comparison of a race with k
+/// targets and six looks is.
 fn errors() -> Vec<f64> {
     let races = [2, 3, 4, 5, 8, 12, 20].map(|targets| 2.0 * 0.05 / (6 * (targets - 1)) as f64);
     let single = races.map(|both_sides| both_sides / 2.0);
@@ -91,9 +94,9 @@ fn signs_are_those_of_whole_numbers() {
 /// The first round with looks by signed ranks.
 const RANKS_FROM: u32 = 8;
 
-/// The chance that any of the looks by signed ranks exceeds its bound, counted with random signs, is at most what is meant for
-/// all of them, for one comparison and for up to fifty at once: four fifths of all chance of error for the six of ten
-/// looks, three quarters for one after each round.
+/// The chance that any of the looks by signed ranks exceeds its bound, counted with random signs,
+/// is at most what is meant for all of them, for one comparison and for up to fifty at once: four
+/// fifths of all chance of error for the six of ten looks, three quarters for one after each round.
 #[test]
 fn looks_by_ranks_spend_their_share_together() {
     let count = noise::replications(40_000, 4_000_000);
@@ -125,7 +128,8 @@ fn looks_by_ranks_spend_their_share_together() {
     }
 }
 
-/// After each round the sum of the ranks of those below nought, which is the number of means of two that are.
+/// After each round the sum of the ranks of those below nought, which is the number of means of two
+/// that are.
 fn sums_below(random: &mut noise::Noise) -> Vec<usize> {
     let mut differences: Vec<f64> = Vec::new();
     let mut sums = vec![0];
@@ -138,7 +142,8 @@ fn sums_below(random: &mut noise::Noise) -> Vec<usize> {
     sums
 }
 
-/// A target that keeps a limit, in its true median, is found above it at any of the looks in no more than 5 % of runs.
+/// A target that keeps a limit, in its true median, is found above it at any of the looks in no
+/// more than 5 % of runs.
 #[test]
 fn looks_at_a_limit_share_one_chance_of_error() {
     let count = noise::replications(40_000, 1_000_000);

@@ -1,4 +1,5 @@
-//! The dry run is the run: the steps that `pickfs plan` prints are the steps that the journal of the run has.
+//! The dry run is the run: the steps that `pickfs plan` prints are the steps that the journal of
+//! the run has.
 
 use crate::common::steps::{RUN, Steps, plain_line, printed};
 use crate::common::{Lab, not_run, unable};

@@ -1,5 +1,6 @@
-//! Targets that are the same: no headline and no phase sentence may call one of them slower in more than 5 % of runs,
-//! through the analysis and the wording of real reports. `PICKFS_FULL=1` plays 2000 runs of each kind.
+//! Targets that are the same: no headline and no phase sentence may call one of them slower in more
+//! than 5 % of runs, through the analysis and the wording of real reports. `PICKFS_FULL=1` plays
+//! 2000 runs of each kind.
 
 use crate::simulated::noise::{Noise, Side, replications, share_error};
 use crate::simulated::{plan, report, share, trials};
@@ -10,7 +11,8 @@ use pickfs_host::run::rehearse;
 
 const PHASES: [&str; 5] = ["write", "tar-read", "copy-read", "stat-walk", "remove"];
 
-/// A whole run of equals of five phases, with the hidden copy of the reference; rounds are fast or slow as a whole.
+/// A whole run of equals of five phases, with the hidden copy of the reference; rounds are fast or
+/// slow as a whole.
 fn run_of_equals(count: usize, side: Side, stop: Stop, seed: u64) -> Model {
     let names: Vec<String> = (0..count).map(|at| format!("t{at}")).collect();
     let (mut noise, mut round, mut shared) = (Noise::new(seed), 0, 0.0);
@@ -24,7 +26,8 @@ fn run_of_equals(count: usize, side: Side, stop: Stop, seed: u64) -> Model {
     report(&folded.expect("a rehearsal touches nothing that could fail"))
 }
 
-/// The sentences that call a target slower, or one alone the fastest, which is the same of all others.
+/// The sentences that call a target slower, or one alone the fastest, which is the same of all
+/// others.
 fn slurs(model: &Model) -> Vec<String> {
     let said = model.headlines().into_iter().chain(model.works[0].sentences(model));
     said.filter(|line| {
@@ -111,7 +114,8 @@ fn judged(folded: &Folded, slower: f64) -> (Vec<String>, Vec<String>, bool) {
     (slurs(&model), [model.headlines(), model.works[0].sentences(&model)].concat(), is_false)
 }
 
-/// Old journals have readings of the processor's speed, which a target can move itself: they decide nothing.
+/// Old journals have readings of the processor's speed, which a target can move itself: they decide
+/// nothing.
 #[test]
 fn readings_of_the_processor_decide_nothing() {
     println!(

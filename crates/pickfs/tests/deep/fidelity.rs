@@ -1,9 +1,10 @@
-//! `pickfs sim calibrate`: file systems in memory, on this machine and simulated. `pickfs sim score`: published tables, and simulations
-//! of the same work.
+//! `pickfs sim calibrate`: file systems in memory, on this machine and simulated. `pickfs sim
+//! score`: published tables, and simulations of the same work.
 
 use crate::common::{Lab, no_guests, not_run};
 
-/// The table of docs/sim-results.md. A machine that does other work meanwhile shows more of that than of the simulation.
+/// The table of docs/sim-results.md. A machine that does other work meanwhile shows more of that
+/// than of the simulation.
 #[test]
 #[ignore = "nine rounds here and four guests, ten minutes: make test-sim"]
 fn ratios_between_file_systems_are_those_of_this_machine() {

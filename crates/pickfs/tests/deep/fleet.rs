@@ -1,4 +1,5 @@
-//! Runs on other machines by ssh: servers of ssh on loopback, each with keys, configuration and state folder of its own.
+//! Runs on other machines by ssh: servers of ssh on loopback, each with keys, configuration and
+//! state folder of its own.
 
 use crate::common;
 
@@ -423,8 +424,9 @@ fn finished(fleet: &Fleet, journal: &str, host: &str) -> Said {
     again
 }
 
-/// Four machines in turn; in every other run something dies at a moment from a seed. Whatever it was, a second command ends the
-/// run: each cell is in its journal once, the journal is that of its machine, and nothing is left.
+/// Four machines in turn; in every other run something dies at a moment from a seed. Whatever it
+/// was, a second command ends the run: each cell is in its journal once, the journal is that of its
+/// machine, and nothing is left.
 #[test]
 #[ignore = "forty runs: make test-fleet"]
 fn forty_runs_with_twenty_kills() {

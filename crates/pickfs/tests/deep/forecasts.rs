@@ -1,4 +1,5 @@
-//! What a report says of the rounds that would settle it, and `plan` of what rounds buy, held against what came.
+//! What a report says of the rounds that would settle it, and `plan` of what rounds buy, held
+//! against what came.
 
 use crate::simulated;
 

@@ -1,5 +1,5 @@
-//! The race on noise that others have measured: runs of five file systems on hosted machines, as rounds in random orders. The
-//! truth is what all of them together show.
+//! The race on noise that others have measured: runs of five file systems on hosted machines, as
+//! rounds in random orders. The truth is what all of them together show.
 
 use crate::simulated::noise::Noise;
 use pickfs_stats::{Comparisons, LAST_LOOK, Regret, Schedule, median};

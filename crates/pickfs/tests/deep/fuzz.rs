@@ -1,5 +1,6 @@
-//! The entries of the fuzzers on seeds that are damaged at random: without coverage as a guide, but on any compiler. A few of
-//! each always; with PICKFS_FUZZ_SECONDS as long as that says (`make fuzz`), and PICKFS_FUZZED may name the one that is.
+//! The entries of the fuzzers on seeds that are damaged at random: without coverage as a guide, but
+//! on any compiler. A few of each always; with PICKFS_FUZZ_SECONDS as long as that says (`make
+//! fuzz`), and PICKFS_FUZZED may name the one that is.
 
 #[path = "../../../../fuzz/entry.rs"]
 mod entry;

@@ -1,5 +1,5 @@
-//! `pickfs compare` as a gate, simulated: false alarms of runs that are the same, of runs that differ from day to day and
-//! of runs that drift, and what it finds of a slowdown.
+//! `pickfs compare` as a gate, simulated: false alarms of runs that are the same, of runs that
+//! differ from day to day and of runs that drift, and what it finds of a slowdown.
 
 use crate::simulated::noise::{Noise, replications, share_error};
 use crate::simulated::{plan, share, trials};
@@ -72,7 +72,8 @@ fn run_of(folded: &Folded) -> &pickfs_core::journal::Run {
     folded.run.as_ref().expect("a rehearsal has a plan")
 }
 
-/// Exit codes 0, 3 and 4, and how often the bound fails: its share of runs that are slower than "at most" says.
+/// Exit codes 0, 3 and 4, and how often the bound fails: its share of runs that are slower than "at
+/// most" says.
 fn row(name: &str, machine: Machine, earlier: Earlier, slower: f64, salt: u64) -> [f64; 4] {
     let runs = replications(10, 1000);
     let found = trials(runs, salt, |seed| gate(machine, earlier, slower, seed));

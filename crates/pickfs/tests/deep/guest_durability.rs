@@ -1,5 +1,5 @@
-//! Power cuts on a simulated disk: what must survive does, a file system without barriers is caught, a planted loss is
-//! measured.
+//! Power cuts on a simulated disk: what must survive does, a file system without barriers is
+//! caught, a planted loss is measured.
 
 use crate::common::{Lab, no_guests, not_run};
 use pickfs_core::journal::{Folded, Outcome};
@@ -58,8 +58,8 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
     lab.assert_nothing_left();
 }
 
-/// A program that appends a number to a file, syncs it and prints it, on a disk that is declared as it is and on one
-/// that is declared to have no volatile cache: then the kernel flushes nothing.
+/// A program that appends a number to a file, syncs it and prints it, on a disk that is declared as
+/// it is and on one that is declared to have no volatile cache: then the kernel flushes nothing.
 #[test]
 #[ignore = "two cells in guests, two minutes: make test-vm"]
 fn transactions_survive_unless_the_disk_is_declared_write_through() {
@@ -83,7 +83,8 @@ fn transactions_survive_unless_the_disk_is_declared_write_through() {
     lab.assert_nothing_left();
 }
 
-/// A layer of the kernel's that passes on all but flushes, and one that logs what the disk is given.
+/// A layer of the kernel's that passes on all but flushes, and one that logs what the disk is
+/// given.
 #[test]
 #[ignore = "two cells in guests, two minutes: make test-vm"]
 fn flushes_that_a_layer_eats_are_found_and_a_second_witness_agrees() {

@@ -1,4 +1,5 @@
-//! What goes wrong in and around a guest costs its cell, with the cause; the run goes on, and nothing is left.
+//! What goes wrong in and around a guest costs its cell, with the cause; the run goes on, and
+//! nothing is left.
 
 use crate::common::{Lab, Said, SmallDisk, failed, no_guests, not_run};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome, Record, fold_file};
@@ -139,7 +140,8 @@ fn a_qemu_that_is_killed_costs_no_cell() {
     lab.forget_boots();
     lab.write_plan(&usual.replace("target = [{ fs = \"ext4\" }]", huge));
     let mut child = start(&lab);
-    // First the one that boots to be saved, so that a cell boots by itself; then one in its cell. Those of `huge` end by themselves.
+    // First the one that boots to be saved, so that a cell boots by itself; then one in its cell.
+    // Those of `huge` end by themselves.
     let (mut boot_killed, mut killed) = (false, false);
     while !killed && await_program(&lab, &mut child, "qemu") {
         std::thread::sleep(Duration::from_millis(200));
@@ -220,8 +222,8 @@ fn what_goes_wrong_in_a_guest_is_told() {
     );
 }
 
-/// From the first agent, as a run may have to wait for its turn, until all is done: so moments lie over the whole of it,
-/// boots as well.
+/// From the first agent, as a run may have to wait for its turn, until all is done: so moments lie
+/// over the whole of it, boots as well.
 const MOMENTS: usize = 12;
 
 #[test]
@@ -341,7 +343,8 @@ fn what_the_host_has_cached_is_dropped_or_told() {
     assert!(told.len() == 1 && told[0].contains("not-cold: the host still has "), "{told:?}");
 }
 
-/// Where programs of a guest's making are looked for first: one that has started another and never ends by itself.
+/// Where programs of a guest's making are looked for first: one that has started another and never
+/// ends by itself.
 fn programs_that_never_end(lab: &Lab) -> String {
     use std::os::unix::fs::PermissionsExt;
     let (folder, program) = (lab.path("programs"), lab.path("programs/mmdebstrap"));
@@ -356,7 +359,8 @@ fn half_made(lab: &Lab) -> bool {
     guests.map(|entry| entry.path()).any(|path| path.join("half").exists())
 }
 
-/// Ctrl-C ends the making of a guest, by a run and by itself, with all that was started for it and half made.
+/// Ctrl-C ends the making of a guest, by a run and by itself, with all that was started for it and
+/// half made.
 #[test]
 fn a_guest_that_is_being_made_is_given_up_at_once() {
     if not_run(no_guests()) {
@@ -383,7 +387,8 @@ fn a_guest_that_is_being_made_is_given_up_at_once() {
     }
 }
 
-/// A build that was killed leaves programs that may still write: the next one ends them, and so does removing guests.
+/// A build that was killed leaves programs that may still write: the next one ends them, and so
+/// does removing guests.
 #[test]
 fn what_a_killed_build_has_left_running_is_ended() {
     if not_run(no_guests()) {
@@ -438,7 +443,8 @@ impl FullDisk {
         (found.f_bavail * found.f_frsize) >> 20
     }
 
-    /// Takes all that is free, whenever there is any, until the run has ended; whether the image had given any back.
+    /// Takes all that is free, whenever there is any, until the run has ended; whether the image
+    /// had given any back.
     fn fill_beside(&self, child: &mut Child) -> bool {
         let (mut had_image, mut gave_back, mut files) = (false, false, 0);
         while child.try_wait().unwrap().is_none() {

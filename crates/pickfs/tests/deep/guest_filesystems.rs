@@ -1,5 +1,5 @@
-//! Every file system of docs/guest-filesystems.md in a real guest, daily work and small files, cold where it says so:
-//! `make test-vm`.
+//! Every file system of docs/guest-filesystems.md in a real guest, daily work and small files, cold
+//! where it says so: `make test-vm`.
 
 use crate::common;
 
@@ -135,7 +135,8 @@ fn every_file_system_is_run_and_cold_in_guests() {
     lab.assert_nothing_left();
 }
 
-/// `st_blocks` counts compressed files as if they were not: what is read must be held against what is stored.
+/// `st_blocks` counts compressed files as if they were not: what is read must be held against what
+/// is stored.
 #[test]
 #[ignore = "boots two guests for each of two targets; `make test-vm`"]
 fn compressed_files_of_f2fs_are_cold_in_guests() {
@@ -150,15 +151,17 @@ fn compressed_files_of_f2fs_are_cold_in_guests() {
         let value = |phase: &str, metric: &str| folded.value(cell, phase, metric).expect(metric);
         let stored = value("rewrite", "compression_total_disk_bytes");
         assert!(stored < 0.8 * value("rewrite", "space_allocated_bytes"), "{stored}");
-        // Whether the kernel says what it saved or what it stored shows where that is not half: in the large file alone.
+        // Whether the kernel says what it saved or what it stored shows where that is not half: in
+        // the large file alone.
         let read = value("read", "device_read_bytes") + value("getc", "device_read_bytes");
         assert!((read - stored).abs() < 0.02 * stored, "{read} bytes read of {stored}");
     }
     lab.assert_nothing_left();
 }
 
-/// Its mount reads the roots of its B-trees, which hold all of so few names, and blocks of files are counted as if they
-/// were not compressed: only contents without compression are proved to be cold.
+/// Its mount reads the roots of its B-trees, which hold all of so few names, and blocks of files
+/// are counted as if they were not compressed: only contents without compression are proved to be
+/// cold.
 #[test]
 #[ignore = "boots two guests for each of three targets; `make test-vm`"]
 fn bcachefs_is_run_in_guests_with_borrowed_tools() {
@@ -182,7 +185,8 @@ fn bcachefs_is_run_in_guests_with_borrowed_tools() {
     lab.assert_nothing_left();
 }
 
-/// A tree without links is kept by all of them, and one with links refused by those that have none, before anything is made.
+/// A tree without links is kept by all of them, and one with links refused by those that have none,
+/// before anything is made.
 #[test]
 #[ignore = "boots a guest for each of five targets and makes two roots; `make test-vm`"]
 fn file_systems_of_other_systems_are_run_and_cold_in_guests() {

@@ -59,7 +59,8 @@ fn stacks_stand_and_are_what_was_asked_for() {
     lab.assert_nothing_left();
 }
 
-/// What it says that it holds is what the file system holds, and the algorithm is the one that was asked for.
+/// What it says that it holds is what the file system holds, and the algorithm is the one that was
+/// asked for.
 #[test]
 #[ignore = "boots a guest; `make test-vm`"]
 fn a_disk_in_compressed_memory_holds_less_than_it_was_given() {
@@ -165,8 +166,8 @@ fn without_sets(steps: &[String]) -> String {
     parts.fold(first, |text, part| text + "SET" + &part[REST..])
 }
 
-/// All but VDO, which takes a newer kernel and gigabytes ([`vdo_stores_equal_blocks_once`]), and dm-zoned, which takes a disk with
-/// zones (crates/pickfs/tests/deep/guest_sim.rs).
+/// All but VDO, which takes a newer kernel and gigabytes ([`vdo_stores_equal_blocks_once`]), and
+/// dm-zoned, which takes a disk with zones (crates/pickfs/tests/deep/guest_sim.rs).
 fn in_usual_guests() -> impl Iterator<Item = &'static layer::Layer> {
     layer::ALL.iter().copied().filter(|layer| !["lvmvdo", "dm-zoned"].contains(&layer.name))
 }
@@ -195,7 +196,8 @@ fn vdo_stores_equal_blocks_once() {
     lab.assert_nothing_left();
 }
 
-/// The dry run is the run in guests too: every layer, and a disk in the guest's memory with all that can be set of it.
+/// The dry run is the run in guests too: every layer, and a disk in the guest's memory with all
+/// that can be set of it.
 #[test]
 #[ignore = "boots a guest for each layer; `make test-vm`"]
 fn the_steps_in_guests_are_those_of_the_dry_run() {

@@ -1,5 +1,6 @@
-//! The shipped protocols in guests, shrunk to one round, and that a plan comes to the same shape near and far. Guests are
-//! made and booted, which takes minutes: one protocol is always run, the others by `make test-vm`.
+//! The shipped protocols in guests, shrunk to one round, and that a plan comes to the same shape
+//! near and far. Guests are made and booted, which takes minutes: one protocol is always run, the
+//! others by `make test-vm`.
 
 use crate::common::{Lab, no_guests, not_run, run, shrunk, unable};
 use pickfs_core::journal::{Folded, Outcome};
@@ -116,7 +117,8 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("the file");
 }
 
-/// What compiles like a kernel, in few files; enough of them that a cold start has something to read.
+/// What compiles like a kernel, in few files; enough of them that a cold start has something to
+/// read.
 fn tiny_kernel(lab: &Lab) -> String {
     let tree = lab.path("tiny-6.1");
     let rules = "tinyconfig:\n\techo CONFIG_TINY=y > .config\nSOURCES = $(wildcard kernel/*.c)\nvmlinux: \
@@ -223,8 +225,8 @@ fn a_plan_comes_to_the_same_shape_near_and_far() {
         shape(&folded)
     });
     let [near, far] = &shapes;
-    // The disk below a loop device is none of a guest's, other processes are there or not, and a phase of a few
-    // milliseconds has no peaks.
+    // The disk below a loop device is none of a guest's, other processes are there or not, and a
+    // phase of a few milliseconds has no peaks.
     let own = |name: &&String| [" below_", " foreign_", " peak_"].iter().all(|other| !name.contains(other));
     let differ: Vec<&String> = near.symmetric_difference(far).filter(own).collect();
     assert!(differ.is_empty(), "only near or only far: {differ:#?}");

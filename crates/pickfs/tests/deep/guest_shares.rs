@@ -46,7 +46,8 @@ fn is_done_and_cold(cell: &FoldedCell) {
     assert!(cell.flags.iter().all(|flag| flag.flag != FlagKind::NotCold.name()), "{}: {:?}", cell.target, cell.flags);
 }
 
-/// Where all this takes less than a second, the kernel's server of NFS holds its file system longer; sshd keeps no mark.
+/// Where all this takes less than a second, the kernel's server of NFS holds its file system
+/// longer; sshd keeps no mark.
 #[test]
 #[ignore = "simulates three cells; `make test-vm`"]
 fn shares_are_read_cold_on_simulated_disks() {

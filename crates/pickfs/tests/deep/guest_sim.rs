@@ -1,4 +1,5 @@
-//! `executor = "sim"`: the same cell twice gives the same records to the last digit, and the same disk.
+//! `executor = "sim"`: the same cell twice gives the same records to the last digit, and the same
+//! disk.
 
 use crate::common::{Lab, Observation, Said, no_guests, not_run};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
@@ -53,8 +54,9 @@ starts = "warm"
 run = ["sh", "-c", 'i=0; while [ $i -lt 1000 ]; do i=$((i+1)); echo $i; done | while read x; do :; done']
 "#;
 
-/// What the tasks take is known: their work, shared by the processors. More tasks than processors are not shared finer than by the
-/// kernel's tick: which of them end first depends on where the ticks fall, and so on how the program was compiled.
+/// What the tasks take is known: their work, shared by the processors. More tasks than processors
+/// are not shared finer than by the kernel's tick: which of them end first depends on where the
+/// ticks fall, and so on how the program was compiled.
 #[track_caller]
 pub(crate) fn assert_spins_are_shared(folded: &Folded, target: &str, processors: u32, within: f64) {
     // Debian's kernels have CONFIG_HZ=250.
@@ -77,7 +79,8 @@ pub(crate) fn assert_spins_are_shared(folded: &Folded, target: &str, processors:
     assert!((least..most).contains(&(pipe / cpu)), "{target}, the pipe: {pipe} of {cpu}");
 }
 
-/// What the journal says of cells, line by line; what the host says of itself and of its own time is left out.
+/// What the journal says of cells, line by line; what the host says of itself and of its own time
+/// is left out.
 pub(crate) fn records(journal: &std::path::Path) -> Vec<String> {
     let text = std::fs::read_to_string(journal).expect("a journal");
     let of_cell = |line: &&str| line.contains("\"cell\":\"") && !line.contains("\"cell\":\"\"");
@@ -160,7 +163,8 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
     lab.assert_nothing_left();
 }
 
-/// The guest has the tools of both plans, so it is the same; what differs is whether another file system is measured in the run.
+/// The guest has the tools of both plans, so it is the same; what differs is whether another file
+/// system is measured in the run.
 #[test]
 fn a_target_beside_others_gives_the_same_records_as_alone() {
     if not_run(no_guests()) {
@@ -358,7 +362,8 @@ fn what_cannot_be_simulated_is_refused_where_it_is_written() {
     assert!(said.contains("executor sim: "), "{said}");
 }
 
-/// The clocks of a guest go by its processor, and a check of the verdict has its own processors, in no figure of the plan's.
+/// The clocks of a guest go by its processor, and a check of the verdict has its own processors, in
+/// no figure of the plan's.
 #[test]
 fn a_processor_twice_as_fast_takes_half_the_time() {
     if not_run(no_guests()) {
@@ -379,8 +384,9 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
     let (half, one, twice) = (time(0.5, None), time(1.0, None), time(2.0, None));
     let (alone, sixteen) = (time(1.0, Some(1)), time(1.0, Some(16)));
     println!("{half} {one} {twice} {alone} {sixteen}");
-    // Which of the kernel's workers run beside the program depends on where its ticks fall, and so on how the program was compiled:
-    // that moved one of these times by a seventh. Clocks that do not go by the processor would give a ratio of 1.
+    // Which of the kernel's workers run beside the program depends on where its ticks fall, and so
+    // on how the program was compiled: that moved one of these times by a seventh. Clocks that do
+    // not go by the processor would give a ratio of 1.
     let is_near = |ratio: f64, known: f64| (ratio / known - 1.0).abs() < 0.3;
     assert!(alone > one / 1.3 && sixteen < one * 1.3, "{alone} {one} {sixteen}");
     assert!(
@@ -393,7 +399,8 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
     lab.assert_nothing_left();
 }
 
-/// Instructions weigh by the pace at which they ran, so parts sum to the whole with compression too.
+/// Instructions weigh by the pace at which they ran, so parts sum to the whole with compression
+/// too.
 #[test]
 fn an_explanation_is_the_same_twice_and_names_what_was_planted() {
     if not_run(no_guests()) {
@@ -449,7 +456,8 @@ fn compression_has_a_speed_of_its_own() {
     lab.assert_nothing_left();
 }
 
-/// Tasks that spin, and the kernel's workers that compress, take as long as on processors that never wait for each other.
+/// Tasks that spin, and the kernel's workers that compress, take as long as on processors that
+/// never wait for each other.
 #[test]
 #[ignore = "eight cells in guests, five minutes: make test-vm"]
 fn tasks_and_workers_share_the_processors() {
@@ -496,8 +504,8 @@ fn tasks_and_workers_share_the_processors() {
     lab.assert_nothing_left();
 }
 
-/// Each kernel compiles the disk's driver of its own; each file system that the release has, twice: alone, then two at once
-/// beside other work. OpenZFS is compiled for its kernel.
+/// Each kernel compiles the disk's driver of its own; each file system that the release has, twice:
+/// alone, then two at once beside other work. OpenZFS is compiled for its kernel.
 #[test]
 #[ignore = "four kernels in guests, an hour: make test-vm"]
 fn every_kernel_and_file_system_is_the_same_twice() {
@@ -543,7 +551,8 @@ fn every_kernel_and_file_system_is_the_same_twice() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Nanoseconds from one end of 2048 random reads to the next, and their standard deviation over as many places drawn anew.
+/// Nanoseconds from one end of 2048 random reads to the next, and their standard deviation over as
+/// many places drawn anew.
 fn by_the_model(disk: &str, depth: usize) -> (f64, f64) {
     let disk = pickfs_disks::find(disk).expect("a disk");
     let reads = |seed| pickfs_disks::random_reads(&disk, (64 << 20) / 512, depth, 2048, seed);
@@ -553,8 +562,8 @@ fn by_the_model(disk: &str, depth: usize) -> (f64, f64) {
     (mean, (squares / 19.0).sqrt())
 }
 
-/// Random reads past the page cache, by our engine and by fio, take the model's time and the processor's. What the processor does
-/// for a request shows on the disk that answers at once.
+/// Random reads past the page cache, by our engine and by fio, take the model's time and the
+/// processor's. What the processor does for a request shows on the disk that answers at once.
 #[test]
 #[ignore = "twelve cells in guests, five minutes: make test-vm"]
 fn the_guest_delivers_what_the_model_gives() {
@@ -640,8 +649,8 @@ fn another_seed_gives_other_times_that_are_near() {
     }
 }
 
-/// The kernel's block layer, and what lies on it, keep each zone's order: else writes would fail. Cold starts read what was
-/// written, so what is read is what the trees hold.
+/// The kernel's block layer, and what lies on it, keep each zone's order: else writes would fail.
+/// Cold starts read what was written, so what is read is what the trees hold.
 #[test]
 #[ignore = "two runs in guests of three releases, ten minutes: make test-vm"]
 fn a_host_managed_disk_is_written_in_order_and_the_same_twice() {
@@ -688,7 +697,8 @@ fn a_guest_that_panics_or_hangs_is_the_same_failure_each_time() {
     let lab = Lab::new();
     let plan = "executor = \"sim\"\njobs = 1\nmachine = { disk = \"nvme\" }\nbacking = { memory = \"256MiB\" }\n\
                 target = [{ fs = \"ext4\" }]\nstop = { rounds = 1, cell = \"20s\" }\n";
-    // A kernel that panics; a program that waits in the kernel for ever and cannot be killed; one that sleeps.
+    // A kernel that panics; a program that waits in the kernel for ever and cannot be killed; one
+    // that sleeps.
     let commands = [
         ("panics", "echo c > /proc/sysrq-trigger"),
         ("hangs", "fsfreeze -f {dir} && touch {dir}/file"),

@@ -1,5 +1,5 @@
-//! Stacks of device mapper and md are taken down after any crash: inside a guest, whole runs are killed at seeded
-//! moments, and what they had built is undone as a host undoes it.
+//! Stacks of device mapper and md are taken down after any crash: inside a guest, whole runs are
+//! killed at seeded moments, and what they had built is undone as a host undoes it.
 
 use crate::common::{Lab, failed, no_guests, not_run};
 use pickfs_core::journal::Outcome;
@@ -24,8 +24,9 @@ const STACKS: &[Stack] = &[
     ("['luks', { md = { level = 'raid1' } }]", 2),
 ];
 
-/// In the guest, where pickfs lies in `/pickfs`. Each argument is one kill: stack, victim, the share of the run's steps after
-/// which it comes and the milliseconds from there, and whether the undoing is killed as well.
+/// In the guest, where pickfs lies in `/pickfs`. Each argument is one kill: stack, victim, the
+/// share of the run's steps after which it comes and the milliseconds from there, and whether the
+/// undoing is killed as well.
 const SCRIPT: &str = r#"
 [ -z "$PICKFS_RUN" ] || exec env -u PICKFS_RUN -u PICKFS_CELL sh "$0" "$@"
 export XDG_STATE_HOME=/tmp/state
@@ -159,7 +160,8 @@ fn hold(stacks: &[Stack], kills: usize) {
     ));
     assert_ne!(said.code, Some(2), "{}", said.err);
     let folded = lab.folded();
-    // A clock that lags spoils the times of a cell that was done otherwise, and none is looked at here.
+    // A clock that lags spoils the times of a cell that was done otherwise, and none is looked at
+    // here.
     let is_done = folded.cells[0].outcome == Some(Outcome::Done);
     assert!(
         is_done || failed(&folded.cells[0]).starts_with("the guest's clock counted"),

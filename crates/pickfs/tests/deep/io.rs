@@ -1,4 +1,5 @@
-//! Reads and writes of one file, by our own engine and by a fio job file: on three file systems in memory, end to end.
+//! Reads and writes of one file, by our own engine and by a fio job file: on three file systems in
+//! memory, end to end.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! A run killed with SIGKILL at any moment, host or agent, leaves nothing that `pickfs clean` does not remove, and the
-//! resumed run ends with the same cells, each counted once.
+//! A run killed with SIGKILL at any moment, host or agent, leaves nothing that `pickfs clean` does
+//! not remove, and the resumed run ends with the same cells, each counted once.
 
 use crate::common::{Lab, not_run, unable, writeback_knobs};
 use pickfs_core::journal::Record;
@@ -31,7 +31,8 @@ workload = "meta.ok"
 rounds = 1
 "#;
 
-/// Each cell opens a disk ten times, half of the cells by QEMU's server; what is killed may be in any phase.
+/// Each cell opens a disk ten times, half of the cells by QEMU's server; what is killed may be in
+/// any phase.
 const DISKS: &str = r#"
 duplicate = false
 backing = { memory = "160MiB" }

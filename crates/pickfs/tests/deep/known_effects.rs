@@ -1,9 +1,11 @@
-//! Effects that the developers of Linux have published, found again by `pickfs compare` of two simulated kernels. Minutes each.
+//! Effects that the developers of Linux have published, found again by `pickfs compare` of two
+//! simulated kernels. Minutes each.
 
 use crate::common::{Lab, no_guests, not_run, shrunk};
 use std::path::Path;
 
-/// The example's plan with each of two kernels, compared: the new one's time of this part over that of the old one.
+/// The example's plan with each of two kernels, compared: the new one's time of this part over that
+/// of the old one.
 fn ratio(example: &str, kernels: [&str; 2], smaller: &[(&str, &str)], part: &str) -> f64 {
     let lab = Lab::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

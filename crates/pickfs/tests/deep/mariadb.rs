@@ -1,4 +1,5 @@
-//! MariaDB under sysbench on real file systems: the shipped example, shrunk; a server that dies, and one that does not start.
+//! MariaDB under sysbench on real file systems: the shipped example, shrunk; a server that dies,
+//! and one that does not start.
 
 use crate::common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome, fold_file};

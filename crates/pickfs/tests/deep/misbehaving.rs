@@ -1,4 +1,5 @@
-//! Workloads that misbehave on purpose end as they should through the executor, and nothing is left of them.
+//! Workloads that misbehave on purpose end as they should through the executor, and nothing is left
+//! of them.
 
 use crate::common::{Lab, Loop, Observation, failed, not_run, run, unable, writeback_knobs};
 use pickfs_core::journal::Outcome;

@@ -1,4 +1,5 @@
-//! What takes minutes: guests, simulations, servers, faults, and the statistics held against simulated truth.
+//! What takes minutes: guests, simulations, servers, faults, and the statistics held against
+//! simulated truth.
 
 mod adaptive;
 mod ageing;

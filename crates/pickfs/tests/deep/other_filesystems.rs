@@ -1,4 +1,5 @@
-//! File systems of memory and of other systems, snapshots and a log-structured store, end to end with the real binary.
+//! File systems of memory and of other systems, snapshots and a log-structured store, end to end
+//! with the real binary.
 
 use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
@@ -114,7 +115,8 @@ fn images_are_packed_and_read_cold_and_do_nothing_else() {
     let done =
         |name: &str| folded.cells.iter().find(|cell| cell.target == name && cell.work == "image").expect("a cell");
     let bytes = |name: &str, metric| folded.value(done(name), "pack", metric).expect("its bytes");
-    // The tree's profile is a third text, which lz4 makes smaller; without compression each file has blocks of its own.
+    // The tree's profile is a third text, which lz4 makes smaller; without compression each file
+    // has blocks of its own.
     let whole = bytes("erofs", "work_bytes");
     assert!(bytes("erofs", "image_bytes") >= whole && bytes("squashfs lz4", "image_bytes") < whole);
     let written = bytes("squashfs lz4", "device_write_bytes");
@@ -164,7 +166,8 @@ fn a_file_system_runs_full_and_goes_on() {
         let Some(Outcome::Skipped(reasons)) = &cell(target, work).outcome else { panic!("{target} {work} is skipped") };
         assert!(reasons.iter().any(|reason| reason.contains(why)), "{reasons:?}");
     }
-    // Only what lay in the half that went is moved: of every fourth file of 1 MiB at least a quarter.
+    // Only what lay in the half that went is moved: of every fourth file of 1 MiB at least a
+    // quarter.
     for (target, files) in [("ext4", 42.0), ("btrfs", 400.0)] {
         let smaller = cell(target, "smaller");
         assert_eq!(smaller.outcome, Some(Outcome::Done), "{target}");
@@ -213,7 +216,8 @@ fn a_mirror_is_read_without_one_device_and_rebuilt_on_an_empty_one() {
     let mirror = cell(&folded, "btrfs raid1");
     assert_eq!(mirror.outcome, Some(Outcome::Done));
     let value = |phase: &str, metric: &str| folded.value(mirror, phase, metric).expect("a value");
-    // Counts of one GiB: all was read after the mount, then read again and written to the empty device, then read from both.
+    // Counts of one GiB: all was read after the mount, then read again and written to the empty
+    // device, then read from both.
     let whole = f64::from(1 << 30);
     for (phase, metric, copies) in [
         ("degraded", "device_read_bytes", 1.0),
@@ -254,7 +258,8 @@ fn files_that_are_there_twice_are_shared() {
     lab.assert_nothing_left();
 }
 
-/// What is copied up is cloned where the file system can, and then only the changed blocks are new; xfs takes 128 KiB for each (cowextsize).
+/// What is copied up is cloned where the file system can, and then only the changed blocks are new;
+/// xfs takes 128 KiB for each (cowextsize).
 #[test]
 fn containers_share_the_layers_of_their_image() {
     let workload = pickfs_target::workload::find("containers").expect("a workload");

@@ -1,5 +1,6 @@
-//! `pickfs why` on pairs of targets that differ in one thing: the largest part of their difference is what was planted, and taking it away
-//! proves it. Two seeds of one target differ in nothing that would be named.
+//! `pickfs why` on pairs of targets that differ in one thing: the largest part of their difference
+//! is what was planted, and taking it away proves it. Two seeds of one target differ in nothing
+//! that would be named.
 
 use crate::common::{Lab, no_guests, not_run};
 use pickfs_core::journal::Folded;
@@ -11,8 +12,8 @@ const FOLDER: &str = "files = 2000, bytes = '8MiB'";
 const FLUSHES: &[&str] = &["flushes", "synchronous metadata writes with FUA", "synchronous writes with FUA"];
 const LAYERS: &str = "a timer of layers below the file system";
 
-/// A name; the size of the tree; the reference; the target, which differs from it in one thing; the phase that shows it; the state and
-/// the owners of which the largest part may be.
+/// A name; the size of the tree; the reference; the target, which differs from it in one thing; the
+/// phase that shows it; the state and the owners of which the largest part may be.
 type Planted =
     (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
@@ -77,7 +78,8 @@ const PLANTED: &[Planted] = &[
         "fs = 'ext4', machine = { disk = 'none', dilation = 1.35 }", "stat-walk", "busy", &["page cache and VFS", "lookup in trees and directories"]),
 ];
 
-/// A drive that takes its time for TRIM, as many do. One with a tenth of a millisecond is as fast with discards as without.
+/// A drive that takes its time for TRIM, as many do. One with a tenth of a millisecond is as fast
+/// with discards as without.
 fn write_slow_trim(lab: &Lab) {
     let (model, quick) = (include_str!("../../../disks/src/models/sata-ssd.toml"), "trim_us = { is = 100,");
     assert!(model.contains(quick), "{model}");

@@ -1,6 +1,8 @@
-//! An executor that is planted here, an agent behind a pipe that is slow, passes the same end-to-end tests as `local`.
+//! An executor that is planted here, an agent behind a pipe that is slow, passes the same
+//! end-to-end tests as `local`.
 //!
-//! A run of the planted executor is a process of this very test program, which calls the library as the command line does.
+//! A run of the planted executor is a process of this very test program, which calls the library as
+//! the command line does.
 
 use crate::common::{Lab, failed, not_run, unable, writeback_knobs};
 use pickfs_core::journal::{Outcome, Run, fold_file};
@@ -16,7 +18,8 @@ use std::time::{Duration, Instant};
 
 /// What each message is late by.
 const DELAY: Duration = Duration::from_millis(50);
-/// The environment variables of a run in a process of its own: a plan as JSON, and a journal to write or to take up.
+/// The environment variables of a run in a process of its own: a plan as JSON, and a journal to
+/// write or to take up.
 const PLAN: &str = "PLANTED_PLAN";
 const JOURNAL: &str = "PLANTED_JOURNAL";
 

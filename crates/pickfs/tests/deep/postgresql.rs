@@ -1,4 +1,5 @@
-//! Databases on real file systems: the shipped example, shrunk; a server that dies; copy on write switched off.
+//! Databases on real file systems: the shipped example, shrunk; a server that dies; copy on write
+//! switched off.
 
 use crate::common::{Lab, Observation, Said, failed, not_run, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome, fold_file};
@@ -66,7 +67,8 @@ fn assert_pgbench(folded: &Folded, cell: &FoldedCell) {
         let whole_seconds = value("returned_ns") * done / 1000.0 / 1e9;
         assert!(done / whole_seconds < rate, "{} {phase}", cell.target);
         assert!(value("transactions_with_connections_per_second") < rate, "{} {phase}", cell.target);
-        // Little's law: clients that never rest are all in a transaction, by the log's latencies and the report's rate.
+        // Little's law: clients that never rest are all in a transaction, by the log's latencies
+        // and the report's rate.
         let busy = rate * value("latency_mean_ns") / 1e9;
         assert!((0.7 * clients..=1.02 * clients).contains(&busy), "{} {phase}: {busy} clients busy", cell.target);
         assert!(value("latency_p50_ns") <= value("latency_p99_ns"), "{} {phase}", cell.target);

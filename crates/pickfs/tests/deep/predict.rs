@@ -1,5 +1,5 @@
-//! What `pickfs scan --predict` says before, against what compsize says after `cp -a` onto a real btrfs, and what mkfs.erofs
-//! makes. Needs root and a few programs; says so where it cannot run.
+//! What `pickfs scan --predict` says before, against what compsize says after `cp -a` onto a real
+//! btrfs, and what mkfs.erofs makes. Needs root and a few programs; says so where it cannot run.
 
 use crate::common;
 

@@ -22,7 +22,8 @@ const SHORT: &[(&str, &str)] = &[
 
 /// Words of one work, of several and of a server: their plans come to an answer.
 const MEASURED: &[&str] = &["build", "postgres", "web"];
-/// Words that have all other workloads between them; of the rest `getting_started.rs` has the plans checked.
+/// Words that have all other workloads between them; of the rest `getting_started.rs` has the plans
+/// checked.
 const MORE: &[&str] = &["big-folder", "containers", "key-value", "media", "mysql", "snapshots", "sqlite", "vm-images"];
 
 fn shortened(work: &mut Value) {

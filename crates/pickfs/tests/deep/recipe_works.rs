@@ -75,7 +75,8 @@ fn a_server_of_the_users_own_is_started_asked_and_stopped() {
     }
 }
 
-/// The server is stopped for a cold start, which no open file may hinder, and started again before the clock.
+/// The server is stopped for a cold start, which no open file may hinder, and started again before
+/// the clock.
 #[test]
 fn a_download_is_cold_and_warm() {
     if not_run(lacking(&["curl", "python3"])) {

@@ -1,7 +1,9 @@
-//! Recipes of content: what btrfs makes of those that are in use, and the scripts that make crates/trees/src/content/recipes.csv.
+//! Recipes of content: what btrfs makes of those that are in use, and the scripts that make
+//! crates/trees/src/content/recipes.csv.
 //!
-//! `make recipes` chooses recipes anew and writes the table; `PICKFS_RECIPES=FILE cargo test --release --test end-to-end
-//! measure_recipes -- --ignored` keeps the recipes and measures them again, for when a codec has changed.
+//! `make recipes` chooses recipes anew and writes the table; `PICKFS_RECIPES=FILE cargo test
+//! --release --test end-to-end measure_recipes -- --ignored` keeps the recipes and measures them
+//! again, for when a codec has changed.
 
 use pickfs_system::random::Random;
 use pickfs_trees::codec::Meter;
@@ -88,14 +90,16 @@ fn at_two_sizes(recipe: &Recipe) -> Vec<f64> {
     [4 << 10, 128 << 10].into_iter().flat_map(|unit| measured(recipe, unit, 128 << 10)).collect()
 }
 
-/// Files that shrink on btrfs are those that it tries to compress. A recipe with one piece in a hundred that it does not
-/// try would make three files in a hundred that are stored plain, as one piece decides for many.
+/// Files that shrink on btrfs are those that it tries to compress. A recipe with one piece in a
+/// hundred that it does not try would make three files in a hundred that are stored plain, as one
+/// piece decides for many.
 fn btrfs_tries(recipe: &Recipe, pieces: u64) -> bool {
     let mut content = Content::new();
     (0..pieces).all(|stream| worth_trying(content.make(recipe, &mut Random::new(5, stream), 128 << 10)))
 }
 
-/// Between logarithms, as halving counts alike whether from 1 or from 0.1; what is nearly nothing is alike.
+/// Between logarithms, as halving counts alike whether from 1 or from 0.1; what is nearly nothing
+/// is alike.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| ((a + 0.03) / (b + 0.03)).ln().powi(2)).sum()
 }

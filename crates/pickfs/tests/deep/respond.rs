@@ -66,7 +66,8 @@ fn the_example_on_three_file_systems() {
     lab.assert_nothing_left();
 }
 
-/// The background fills the file system: its failure is the cell's, although the probes would go on.
+/// The background fills the file system: its failure is the cell's, although the probes would go
+/// on.
 #[test]
 fn a_background_that_fails_is_told() {
     if not_run(unable(&["ext4"])) {

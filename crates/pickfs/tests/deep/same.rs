@@ -1,4 +1,5 @@
-//! The same compared with the same, through the whole of pickfs: a target called slower here is noise that was believed.
+//! The same compared with the same, through the whole of pickfs: a target called slower here is
+//! noise that was believed.
 
 use crate::common::{Lab, not_run, unable};
 use pickfs_host::analysis::{self, Model};
@@ -18,8 +19,9 @@ fn tree(_: &Lab) -> String {
     targets("64MiB") + "[[work]]\nworkload = \"tree\"\nfiles = 60\nbytes = \"4MiB\"\n"
 }
 
-/// Runs the plan and prints a line of what was said: rounds, why it ended, the verdict, the ratio of the two. True if
-/// one is called slower: the pick alone is no error, as either of two equals may be picked.
+/// Runs the plan and prints a line of what was said: rounds, why it ended, the verdict, the ratio
+/// of the two. True if one is called slower: the pick alone is no error, as either of two equals
+/// may be picked.
 fn names_one_as_slower(number: usize, plan: fn(&Lab) -> String, stop: &str) -> bool {
     let lab = Lab::new();
     lab.run_plan(&format!("seed = {number}\n{}{stop}", plan(&lab))).code(0);

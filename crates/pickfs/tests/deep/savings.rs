@@ -1,7 +1,9 @@
-//! What a run costs: rounds and cells until it ends, against the rule of earlier versions on the same seeds.
+//! What a run costs: rounds and cells until it ends, against the rule of earlier versions on the
+//! same seeds.
 //!
-//! The rule before raced by signed ranks from round 8 on, and ended with a proven winner or a proven tie, or gave up. Its code is
-//! gone. What it came to is kept here: 1000 runs a line of the races below, at the parent of commit f675606.
+//! The rule before raced by signed ranks from round 8 on, and ended with a proven winner or a
+//! proven tie, or gave up. Its code is gone. What it came to is kept here: 1000 runs a line of the
+//! races below, at the parent of commit f675606.
 
 use crate::simulated;
 
@@ -21,10 +23,12 @@ const TRUTHS: [(&str, &[f64]); 6] = [
     ("five equal", &[1.0; 5]),
 ];
 
-/// What runs came to, on average: rounds, cells with those of the reference's copy, and how many were decided, in %.
+/// What runs came to, on average: rounds, cells with those of the reference's copy, and how many
+/// were decided, in %.
 type Cost = (f64, f64, f64);
 
-/// A noise, the most cells that a spread race may take, as a share of those before, and what each truth took before.
+/// A noise, the most cells that a spread race may take, as a share of those before, and what each
+/// truth took before.
 struct Line {
     noise: Field,
     most_cells: f64,
@@ -83,8 +87,8 @@ const fn alike(name: &'static str, side: Side) -> Field {
     Field { name, even: side, odd: side }
 }
 
-/// A spread race takes at most 0.6 of the cells before (0.85 with outliers), and what nine runs in ten decided before takes at
-/// most 0.8 of the rounds.
+/// A spread race takes at most 0.6 of the cells before (0.85 with outliers), and what nine runs in
+/// ten decided before takes at most 0.8 of the rounds.
 #[test]
 fn runs_end_earlier_than_before() {
     let count = replications(8, 1000);

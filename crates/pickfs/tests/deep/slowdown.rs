@@ -1,5 +1,5 @@
-//! A slow-down of a known size, through the whole of pickfs: one target is born with more files to read than the other.
-//! What the report says of it must be true.
+//! A slow-down of a known size, through the whole of pickfs: one target is born with more files to
+//! read than the other. What the report says of it must be true.
 
 use crate::common::{Lab, Observation, not_run, unable};
 use pickfs_core::journal::Folded;
@@ -85,7 +85,8 @@ fn a_fifth_more_work_is_found_and_its_size_told() {
     assert_eq!((verdict.kind, best), (VerdictKind::Pick, vec!["few"]), "{}", model.works[0].headline(&model));
 }
 
-/// Far below the difference that matters: a tie, or unresolved on a noisy machine, or a winner; never a winner by more.
+/// Far below the difference that matters: a tie, or unresolved on a noisy machine, or a winner;
+/// never a winner by more.
 #[test]
 fn a_hundredth_more_work_is_no_difference_that_matters() {
     if not_run(unable(&["ext4"])) {
@@ -106,8 +107,8 @@ fn assert_no_clear_winner(model: &Model) {
     assert!(kinds.contains(&verdict.kind), "{}", model.works[0].headline(model));
 }
 
-/// With as many rounds as there may be, one of the two is picked wherever the noise lets it be: whichever it is, it is at most
-/// the margin slower.
+/// With as many rounds as there may be, one of the two is picked wherever the noise lets it be:
+/// whichever it is, it is at most the margin slower.
 #[test]
 #[ignore = "may take minutes: cargo test --test end-to-end slowdown:: -- --ignored --nocapture"]
 fn a_hundredth_more_work_ends_with_a_pick_that_is_good_enough() {

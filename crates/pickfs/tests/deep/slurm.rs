@@ -1,4 +1,5 @@
-//! Runs as jobs of Slurm: a controller and two machines on loopback, Debian's own programs, begun and ended by each test.
+//! Runs as jobs of Slurm: a controller and two machines on loopback, Debian's own programs, begun
+//! and ended by each test.
 
 use crate::common;
 
@@ -190,8 +191,8 @@ const ROUNDS: usize = 3;
 const RUN: [&str; 4] = ["run", "plan.toml", "--journal", "journal.jsonl"];
 const AGAIN: [&str; 3] = ["run", "--resume", "journal.jsonl"];
 
-/// The controller goes away and comes back, the user's program dies, the job dies with all that it has built: what was
-/// measured stays, on the machine that has measured it.
+/// The controller goes away and comes back, the user's program dies, the job dies with all that it
+/// has built: what was measured stays, on the machine that has measured it.
 #[test]
 fn a_whole_run_outlives_all_that_is_around_it() {
     if not_run(no_slurm().or_else(|| unable(&["ext4"]))) {
@@ -282,7 +283,8 @@ const SIMULATED: &str = "executor = \"sim\"\nseed = 7\nduplicate = false\nother_
                          backing = { memory = \"512MiB\" }\ntarget = [{ fs = \"ext4\" }, { fs = \"xfs\" }]\n\
                          work = [{ workload = \"meta.ok\" }]\nstop = { rounds = ROUNDS }\n";
 
-/// What the journal says of cells, line by line; what machines say of themselves and of their time is left out.
+/// What the journal says of cells, line by line; what machines say of themselves and of their time
+/// is left out.
 fn of_cells(journal: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(journal).expect("a journal");
     let of_cell = |line: &&str| line.contains("\"cell\":\"") && !line.contains("\"cell\":\"\"");
@@ -391,8 +393,9 @@ fn disks_in_memory() -> BTreeSet<OsString> {
 }
 
 impl Cluster {
-    /// What an administrator does after a controller has died that had started a job and not yet written so: it starts the job again, and as
-    /// the machine has it already, drains the machine and holds the job.
+    /// What an administrator does after a controller has died that had started a job and not yet
+    /// written so: it starts the job again, and as the machine has it already, drains the machine
+    /// and holds the job.
     fn release(&self) {
         for _ in 0..20 {
             std::thread::sleep(Duration::from_secs(1));

@@ -1,4 +1,5 @@
-//! Many small files, by our own engine and by bonnie++: the example plan on real file systems, and what goes wrong.
+//! Many small files, by our own engine and by bonnie++: the example plan on real file systems, and
+//! what goes wrong.
 
 use crate::common;
 
@@ -58,7 +59,8 @@ fn the_example_on_real_file_systems() {
         ("scheduler = [\"none\", \"mq-deadline\", \"bfq\", \"kyber\"]", "scheduler = [\"none\"]"),
         ("fill = [\"40%\"]", "fill = [\"10%\"]"),
         ("40% full", "10% full"),
-        // Enough single characters for half a second on a fast machine: below that bonnie++ has no value to tell.
+        // Enough single characters for half a second on a fast machine: below that bonnie++ has no
+        // value to tell.
         (
             "size = \"2GiB\"\nfiles = 131072",
             "size = \"8MiB\"\ncharacters = \"3MiB\"\nfiles = 1024\nmissing = \"leave-out\"",

@@ -1,7 +1,9 @@
-//! What docs/statistics.md promises of intervals, looks and races, simulated through the code of real runs and reports.
+//! What docs/statistics.md promises of intervals, looks and races, simulated through the code of
+//! real runs and reports.
 //!
-//! `cargo test` does few repetitions with bounds as wide as so few ask for: 3.5 standard errors, which a right program
-//! leaves once in four thousand times; seeds are fixed. `make test-statistics` does as many as the tables were made of.
+//! `cargo test` does few repetitions with bounds as wide as so few ask for: 3.5 standard errors,
+//! which a right program leaves once in four thousand times; seeds are fixed. `make
+//! test-statistics` does as many as the tables were made of.
 
 use crate::simulated::habits::{Followed, HABITS, Habit, follow, truths};
 use crate::simulated::noise::{FIELDS, Field, Noise, PAIRS, Pair, Side, replications, share_error};
@@ -58,9 +60,11 @@ fn is_at_most(share: f64, most: f64, count: usize) -> bool {
     share <= most + ERRORS * share_error(most, count)
 }
 
-// ---------------------------------------------------------------- one pair, a fixed number of rounds
+// ---------------------------------------------------------------- one pair, a fixed number of
+// rounds
 
-/// Symmetric differences are covered exactly as often as counted out; of unlike sides no less than 93 %.
+/// Symmetric differences are covered exactly as often as counted out; of unlike sides no less than
+/// 93 %.
 #[test]
 fn intervals_of_pairs_cover_what_they_say() {
     let count = replications(500, 10_000);
@@ -96,7 +100,8 @@ fn covers(pair: Pair, n: usize, centre: f64, seed: u64) -> bool {
     interval.is_some_and(|(low, high)| low.ln() <= truth + centre && truth + centre <= high.ln())
 }
 
-// ---------------------------------------------------------------- one pair, looks that decide when to stop
+// ---------------------------------------------------------------- one pair, looks that decide when
+// to stop
 
 /// What a run of two targets came to.
 struct Pairing {
@@ -253,8 +258,9 @@ fn races_pick_within_their_bound_and_call_no_best_slower() {
 /// The number of targets, and of runs of them in short and in long tests.
 const FOLLOWED: [(usize, usize, usize); 4] = [(2, 40, 1000), (5, 20, 1000), (10, 0, 400), (20, 0, 400)];
 
-/// In 95 % of runs no bound of any target is false after any look until the run ends, in 90 % where targets depend on their
-/// own past. A sawtooth as long as the run is no one's noise: only the sentence that ends the run holds in 90 %.
+/// In 95 % of runs no bound of any target is false after any look until the run ends, in 90 % where
+/// targets depend on their own past. A sawtooth as long as the run is no one's noise: only the
+/// sentence that ends the run holds in 90 %.
 #[test]
 fn bounds_hold_as_a_reader_sees_them() {
     let head = "| noise | targets | no bound false until the end % | to round 40 % | in the last report % | the pick's % | \
@@ -315,8 +321,8 @@ fn walk(cells: usize, kept: f64, spread: f64, noise: &mut Noise) -> Vec<f64> {
     std::iter::successors(Some(first), |last| Some(kept * last + 0.01 * noise.normal())).take(cells).collect()
 }
 
-/// Two targets that are the same are found different no more often than the level says, whatever the machine does
-/// meanwhile: each round has its own random order.
+/// Two targets that are the same are found different no more often than the level says, whatever
+/// the machine does meanwhile: each round has its own random order.
 #[test]
 fn drift_makes_no_differences() {
     let count = replications(400, 10_000);
@@ -376,7 +382,8 @@ fn with_repeats(rounds: u32, repeats: usize) -> Folded {
     .expect("a rehearsal touches nothing that could fail")
 }
 
-// ---------------------------------------------------------------- what a verdict must not depend on
+// ---------------------------------------------------------------- what a verdict must not depend
+// on
 
 /// A time by target and round, the same for every caller and in any order of calls.
 fn time_of(race: &Race, target: usize, round: u32, seed: u64) -> f64 {
@@ -384,7 +391,8 @@ fn time_of(race: &Race, target: usize, round: u32, seed: u64) -> f64 {
     race.draw(target, &mut noise)
 }
 
-/// How a plan puts the same targets: in which order (the first is the reference), under which names, in which unit.
+/// How a plan puts the same targets: in which order (the first is the reference), under which
+/// names, in which unit.
 #[derive(Clone, Copy)]
 struct Dress<'a> {
     order: &'a [usize],
@@ -394,8 +402,9 @@ struct Dress<'a> {
 
 /// Kind of the verdict, rounds, and the best by their own numbers.
 ///
-/// None are named where the report says that rounds depend on one another. Looks before that was seen are forgotten then: a target
-/// that has left since has too few rounds to be beaten again, and only the reference, which stays, has more.
+/// None are named where the report says that rounds depend on one another. Looks before that was
+/// seen are forgotten then: a target that has left since has too few rounds to be beaten again, and
+/// only the reference, which stays, has more.
 fn verdict(race: &Race, dress: &Dress, seed: u64) -> (VerdictKind, u32, Vec<usize>) {
     // Names sort the other way round than numbers do.
     let names: Vec<String> = dress.order.iter().map(|target| format!("{}{}", dress.prefix, 99 - target)).collect();
@@ -413,8 +422,9 @@ fn verdict(race: &Race, dress: &Dress, seed: u64) -> (VerdictKind, u32, Vec<usiz
     (verdict.kind, rounds, best)
 }
 
-/// The order in which a plan has its targets, which of them is the reference, what they are called and the unit of time
-/// are nothing to a verdict, whether beaten targets leave or not; see [`verdict`] for the exception.
+/// The order in which a plan has its targets, which of them is the reference, what they are called
+/// and the unit of time are nothing to a verdict, whether beaten targets leave or not; see
+/// [`verdict`] for the exception.
 #[test]
 fn verdicts_depend_on_times_alone() {
     let count = replications(20, 500);

@@ -1,6 +1,7 @@
-//! Runs killed with SIGKILL at seeded moments: two hundred on this machine, host, agent or both, on each file system and
-//! backing that it has, and others with guests, host, QEMU or the agent inside, on each layer. After `pickfs clean`
-//! nothing is left, no line of the journal is lost, and what lies next to the target is as it was. `make test-all`.
+//! Runs killed with SIGKILL at seeded moments: two hundred on this machine, host, agent or both, on
+//! each file system and backing that it has, and others with guests, host, QEMU or the agent
+//! inside, on each layer. After `pickfs clean` nothing is left, no line of the journal is lost, and
+//! what lies next to the target is as it was. `make test-all`.
 
 use crate::common::{Lab, Loop, no_guests, not_run, unable, writeback_knobs};
 use pickfs_core::journal::{Outcome, Record};
@@ -18,7 +19,8 @@ const KILLS: usize = 200;
 const GUEST_KILLS: usize = 24;
 const FILESYSTEMS: [&str; 8] = ["ext4", "xfs", "btrfs", "ext2", "ext3", "f2fs", "nilfs2", "jfs"];
 const SEED: u64 = 200;
-/// Lines of the journal of a run that had its turn: the first is written before it waits for others.
+/// Lines of the journal of a run that had its turn: the first is written before it waits for
+/// others.
 const BEGUN: usize = 2;
 
 /// Where images lie, and files that are not the run's.

@@ -1,4 +1,5 @@
-//! Options of file systems on simulated disks: whole grids, effects that are known, and a tuning that was cut.
+//! Options of file systems on simulated disks: whole grids, effects that are known, and a tuning
+//! that was cut.
 
 use crate::common::{Lab, ends, no_guests, not_run};
 use pickfs_core::plan::Tunable;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// What each table of fixtures/tuning was made with, beside its name.
 const WORK: &str = r#"work = [{ workload = "tree", like = "site", files = 120, bytes = "2MiB" }]"#;
-/// Another build of the agent has other code in the timed parts: by how much its times may be others.
+/// Another build of the agent has other code in the timed parts: by how much its times may be
+/// others.
 const OTHER_BUILD: f64 = 0.02;
 
 fn tables() -> Vec<PathBuf> {

@@ -1,8 +1,8 @@
-//! A tree is scanned, and another is generated from nothing but the profile: are they alike? By sizes, bytes, depth and
-//! fan-out, and by what btrfs stores of them under each of its compressors.
+//! A tree is scanned, and another is generated from nothing but the profile: are they alike? By
+//! sizes, bytes, depth and fan-out, and by what btrfs stores of them under each of its compressors.
 //!
-//! `cargo test --release --test end-to-end twins:: -- --ignored --nocapture` prints the table of docs/data.md; PICKFS_TREES names
-//! further directories, with colons between.
+//! `cargo test --release --test end-to-end twins:: -- --ignored --nocapture` prints the table of
+//! docs/data.md; PICKFS_TREES names further directories, with colons between.
 
 use crate::common::{Lab, Loop, no_compsize, not_run, run};
 use pickfs_trees::profile::Profile;
@@ -177,7 +177,8 @@ fn kolmogorov(a: &[u64], b: &[u64]) -> f64 {
     a.iter().chain(b).map(differ).fold(0.0, f64::max)
 }
 
-/// How likely two samples of one distribution differ at least so much; what is rare goes with its neighbour.
+/// How likely two samples of one distribution differ at least so much; what is rare goes with its
+/// neighbour.
 fn chi_squared(a: &BTreeMap<usize, f64>, b: &BTreeMap<usize, f64>) -> f64 {
     let last = a.keys().chain(b.keys()).max().copied().unwrap_or(0);
     let at = |counts: &BTreeMap<usize, f64>, key: usize| counts.get(&key).copied().unwrap_or(0.0);

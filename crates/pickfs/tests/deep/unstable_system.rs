@@ -1,5 +1,5 @@
-//! A system that changes every day: kernels compiled and packages installed, end to end with the real binary, on a tiny
-//! kernel and on tiny packages made here.
+//! A system that changes every day: kernels compiled and packages installed, end to end with the
+//! real binary, on a tiny kernel and on tiny packages made here.
 
 use crate::common;
 
@@ -19,7 +19,8 @@ const PACKAGES: [&str; 3] = ["install", "list", "remove"];
 /// As many as btrfs needs to have more to read than what it reads when it is mounted.
 const PACKAGES_MADE: usize = 30;
 
-/// In the manner of Kbuild: a program for the machine that compiles, a configuration, objects, what is linked of them.
+/// In the manner of Kbuild: a program for the machine that compiles, a configuration, objects, what
+/// is linked of them.
 const MAKEFILE: &str = "\
 tinyconfig: scripts/conf
 \tscripts/conf > .config
@@ -43,8 +44,9 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A tarball with one folder; `broken` is the content of one more file to compile. Of few files btrfs would read all
-/// that there is to know when it is mounted, and a cold start would have nothing to read.
+/// A tarball with one folder; `broken` is the content of one more file to compile. Of few files
+/// btrfs would read all that there is to know when it is mounted, and a cold start would have
+/// nothing to read.
 fn tiny_kernel(lab: &Lab, broken: Option<&str>) -> String {
     let tree = lab.path("tiny-6.1");
     // Too large to be stored with its inode.
@@ -150,7 +152,8 @@ fn the_example_runs_on_a_tiny_kernel_and_tiny_packages() {
         ("# tarball = \"~/src/linux-6.12.tar.xz\"", &tarball),
         ("names = [\"xfce4\"]\n", ""),
         ("# archive = \"/var/cache/apt/archives\"", &archive),
-        // Enough single characters for half a second on a fast machine: below that bonnie++ has no value to tell.
+        // Enough single characters for half a second on a fast machine: below that bonnie++ has no
+        // value to tell.
         (
             "size = \"2GiB\"\nfiles = 131072",
             "size = \"8MiB\"\ncharacters = \"3MiB\"\nfiles = 1024\nmissing = \"leave-out\"",

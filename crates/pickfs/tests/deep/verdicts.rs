@@ -1,5 +1,6 @@
-//! What an audit of the sentences found false, each held on rounds of its own: sums, references, places, weights, times of
-//! zero, rounds that are missing. crates/pickfs/tests/deep/equals.rs has runs of equals, crates/pickfs/tests/compare.rs has comparisons of two runs.
+//! What an audit of the sentences found false, each held on rounds of its own: sums, references,
+//! places, weights, times of zero, rounds that are missing. crates/pickfs/tests/deep/equals.rs has
+//! runs of equals, crates/pickfs/tests/compare.rs has comparisons of two runs.
 
 use crate::simulated::noise::{Noise, Side, replications, share_error};
 use crate::simulated::{plan, play, report, share, trials};
@@ -42,7 +43,8 @@ fn no_run_is_given_up() {
 
 // ---------------------------------------------------------------- times that add
 
-/// Typically 5 % faster than `a`, and in one round of ten three times as slow: in the mean 14 % slower.
+/// Typically 5 % faster than `a`, and in one round of ten three times as slow: in the mean 14 %
+/// slower.
 fn rarely_slow(seed: u64, stop: Stop, adds: bool) -> Folded {
     let mut plan = plan(&names(&["a", "b"]), true, stop, seed);
     if adds {
@@ -62,7 +64,8 @@ fn sum(folded: &Folded, target: &str) -> f64 {
     cells.flat_map(|cell| folded.samples(cell)).map(|(.., value)| value).sum()
 }
 
-/// Where no slow round has come, nothing contradicts the pick: how often that happens is printed, and docs/statistics.md says it.
+/// Where no slow round has come, nothing contradicts the pick: how often that happens is printed,
+/// and docs/statistics.md says it.
 #[test]
 fn a_pick_never_goes_against_the_sums_without_saying_so() {
     for (at, stop) in [fixed(20), fixed(40), Stop::default()].into_iter().enumerate() {
@@ -132,10 +135,10 @@ fn stands(model: &Model) -> (usize, [f64; 3], bool) {
     (number(race.pick), [0, 1, 2].map(bound), is_decided)
 }
 
-/// Whatever the reference, each run has a pick; by what the others show, it is within the bound that they have or within
-/// what matters, and a run that is decided under one is under all. But each reference has a copy of its own, which is
-/// another sample of the noise: one in a thousand contradicts by chance, and few more resemble themselves so much that all
-/// bounds are wider.
+/// Whatever the reference, each run has a pick; by what the others show, it is within the bound
+/// that they have or within what matters, and a run that is decided under one is under all. But
+/// each reference has a copy of its own, which is another sample of the noise: one in a thousand
+/// contradicts by chance, and few more resemble themselves so much that all bounds are wider.
 #[test]
 fn the_reference_changes_no_pick_beyond_its_bound() {
     let normal = |sds: [f64; 3]| sds.map(Side::Normal);
@@ -176,8 +179,9 @@ fn bounds_of(bounds: &[f64; 3]) -> f64 {
 
 // ---------------------------------------------------------------- order and places
 
-/// `b` is eliminated early, then the machine slows down: its own median is that of a fast machine. With 4 % of noise, the
-/// interval of its three rounds would hold 1, and the places would rightly be one.
+/// `b` is eliminated early, then the machine slows down: its own median is that of a fast machine.
+/// With 4 % of noise, the interval of its three rounds would hold 1, and the places would rightly
+/// be one.
 #[test]
 fn an_eliminated_target_is_shown_and_placed_by_the_rounds_it_shares() {
     let mut noise = Noise::new(732);
@@ -250,7 +254,8 @@ fn equals_seldom_have_a_worst() {
 
 // ---------------------------------------------------------------- weights
 
-/// Three equal targets and three works: noise alone must not make one of them the best under all weights.
+/// Three equal targets and three works: noise alone must not make one of them the best under all
+/// weights.
 #[test]
 fn weights_are_drawn_with_the_noise() {
     let runs = replications(30, 500);
@@ -269,7 +274,8 @@ fn weights_are_drawn_with_the_noise() {
     assert!(sure <= 0.15 + 3.5 * share_error(0.15, runs), "{sure}");
 }
 
-// ---------------------------------------------------------------- what is left out, and what is missing
+// ---------------------------------------------------------------- what is left out, and what is
+// missing
 
 #[test]
 fn times_of_zero_are_said_to_be_left_out() {

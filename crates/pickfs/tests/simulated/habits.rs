@@ -1,4 +1,5 @@
-//! What machines do to times beside noise that forgets, and races on it as a reader follows them: bounds after every look.
+//! What machines do to times beside noise that forgets, and races on it as a reader follows them:
+//! bounds after every look.
 
 use super::noise::{Noise, Side};
 use super::plan;
@@ -69,7 +70,8 @@ impl Habit {
     }
 }
 
-/// True logarithms of time: all equal, the best ahead by 0.5 and by 1.2 effects, a ladder. The first is the best.
+/// True logarithms of time: all equal, the best ahead by 0.5 and by 1.2 effects, a ladder. The
+/// first is the best.
 pub fn truths(targets: usize, effect: f64) -> Vec<Vec<f64>> {
     let ahead = |by: f64| (0..targets).map(|at| if at == 0 { 0.0 } else { by * effect }).collect::<Vec<f64>>();
     let ladder = (0..targets).map(|at| 0.5 * effect * at as f64).collect();
@@ -103,8 +105,8 @@ impl Machine {
         }
     }
 
-    /// What a cell takes more than its target does in truth. `place` counts from 0 to 1 within the round; a copy is not
-    /// the target that it is one of.
+    /// What a cell takes more than its target does in truth. `place` counts from 0 to 1 within the
+    /// round; a copy is not the target that it is one of.
     fn cell(&mut self, (at, target): (usize, usize), round: u32, place: f64) -> f64 {
         let follows = self.last.replace(target) == Some(self.odd);
         self.cells += 1;
@@ -138,7 +140,8 @@ pub struct Followed {
     /// The bound of the pick then.
     pub pick: bool,
     pub is_decided: bool,
-    /// What looks had shown before was forgotten, until the run ended: rounds depended on one another.
+    /// What looks had shown before was forgotten, until the run ended: rounds depended on one
+    /// another.
     pub forgot: bool,
     pub rounds: u32,
 }

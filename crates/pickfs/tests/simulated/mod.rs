@@ -1,4 +1,5 @@
-//! Runs that touch no machine: the rounds, looks and reports of a plan as they are, on times from a known truth.
+//! Runs that touch no machine: the rounds, looks and reports of a plan as they are, on times from a
+//! known truth.
 #![allow(dead_code, reason = "each of those who include this file needs other parts of it")]
 
 pub mod habits;
@@ -13,7 +14,8 @@ use pickfs_host::run::rehearse;
 /// The name of the hidden second copy of the reference.
 const DUPLICATE: &str = "again";
 
-/// One work of one phase. The reference is the first target, which the duplicate, if there is one, copies.
+/// One work of one phase. The reference is the first target, which the duplicate, if there is one,
+/// copies.
 pub fn plan(names: &[String], duplicate: bool, stop: Stop, seed: u64) -> Plan {
     let target = |name: &String| Target { name: name.clone(), ..Target::default() };
     let mut targets: Vec<Target> = names.iter().map(target).collect();
@@ -34,8 +36,8 @@ pub fn report(folded: &Folded) -> Model {
     model(folded).expect("a rehearsal has a plan")
 }
 
-/// What the machine does to all cells alike: a random walk of 1 % a round, and 1 % from the first cell of a round to its
-/// last.
+/// What the machine does to all cells alike: a random walk of 1 % a round, and 1 % from the first
+/// cell of a round to its last.
 struct Drift {
     walk: f64,
     round: u32,
@@ -59,13 +61,14 @@ impl Drift {
 pub struct Race {
     pub truth: Vec<f64>,
     pub field: Field,
-    /// Added to targets with an odd number: nought leaves the means of all noises at nought, [`same_medians`] makes
-    /// targets of the same truth tie in their rounds.
+    /// Added to targets with an odd number: nought leaves the means of all noises at nought,
+    /// [`same_medians`] makes targets of the same truth tie in their rounds.
     pub odd: f64,
     pub stop: Stop,
 }
 
-/// Sides of unlike noise that have the same mean still differ, by the median over pairs of rounds, by minus this.
+/// Sides of unlike noise that have the same mean still differ, by the median over pairs of rounds,
+/// by minus this.
 pub fn same_medians(field: Field) -> f64 {
     let pair = Pair { name: field.name, first: field.odd, second: field.even };
     field.odd.mean() - field.even.mean() - pair.centre()
@@ -78,7 +81,8 @@ pub struct Played {
     pub candidates: Vec<usize>,
     /// Whom the report names, in whatever sense its kind has.
     pub named: Vec<usize>,
-    /// What it picks, by how much slower than the best that can be, as a share, and whom it calls slower.
+    /// What it picks, by how much slower than the best that can be, as a share, and whom it calls
+    /// slower.
     pub pick: usize,
     pub bound: f64,
     pub slower: Vec<usize>,

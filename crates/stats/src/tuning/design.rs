@@ -1,12 +1,14 @@
 //! Screening designs of two levels, and what they say of each factor.
 
-/// Orders of a Hadamard matrix by Paley's construction: one more than a prime that leaves 3 when divided by 4.
+/// Orders of a Hadamard matrix by Paley's construction: one more than a prime that leaves 3 when
+/// divided by 4.
 const ORDERS: [usize; 10] = [4, 8, 12, 20, 24, 32, 44, 48, 60, 68];
 /// Factors that one design takes.
 pub const MOST_FACTORS: usize = ORDERS[ORDERS.len() - 1];
 
-/// Which factors are high, by row: a design of Plackett and Burman (1946) with its mirror image (Box and Wilson 1951), so that main
-/// effects are clear of the effects of pairs. The first row has all low. Rows that few factors leave alike come once.
+/// Which factors are high, by row: a design of Plackett and Burman (1946) with its mirror image
+/// (Box and Wilson 1951), so that main effects are clear of the effects of pairs. The first row has
+/// all low. Rows that few factors leave alike come once.
 pub fn fold_over(factors: usize) -> Vec<Vec<bool>> {
     let order = ORDERS.into_iter().find(|order| *order >= factors).unwrap_or(MOST_FACTORS);
     let row = |row: usize, flip: bool| (0..factors.min(order)).map(move |column| is_high(order, row, column) != flip);
@@ -34,8 +36,8 @@ fn is_high(order: usize, row: usize, column: usize) -> bool {
     }
 }
 
-/// By factor and row, what a row's value counts for in the effect of that factor, high less low, by least squares. `None` where the
-/// rows cannot tell the factors apart.
+/// By factor and row, what a row's value counts for in the effect of that factor, high less low, by
+/// least squares. `None` where the rows cannot tell the factors apart.
 pub(super) fn weights(rows: &[&Vec<bool>]) -> Option<Vec<Vec<f64>>> {
     let factors = rows.first()?.len();
     let terms: Vec<Vec<f64>> = rows
@@ -80,7 +82,8 @@ mod tests {
         if high { 1 } else { -1 }
     }
 
-    /// Each column is balanced, and orthogonal to each other and to each product of two: resolution IV.
+    /// Each column is balanced, and orthogonal to each other and to each product of two: resolution
+    /// IV.
     #[test]
     fn main_effects_are_clear_of_pairs() {
         for order in ORDERS {

@@ -1,4 +1,5 @@
-//! What each level of each option does to the time, and how much better than the default anything that was tried can be.
+//! What each level of each option does to the time, and how much better than the default anything
+//! that was tried can be.
 
 use super::design::weights;
 use super::{Config, Kind, Space, Stage};
@@ -16,7 +17,8 @@ pub struct Effect {
     pub is_crossed: bool,
 }
 
-/// Of each level with results. A level that was crossed with others has its average effect, the others theirs alone.
+/// Of each level with results. A level that was crossed with others has its average effect, the
+/// others theirs alone.
 pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
     let confidence = 1.0 - ALPHA / space.levels.iter().sum::<usize>().max(1) as f64;
     let of = |kind: Kind| stages.iter().find(|stage| stage.kind == kind);
@@ -30,8 +32,9 @@ pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
     found
 }
 
-/// By option, how much it matters which of its levels is taken: the variance of the logarithm of the time over them with all others
-/// alike, in the mean beside the default and beside the best that the race found. What noise adds to it is taken off.
+/// By option, how much it matters which of its levels is taken: the variance of the logarithm of
+/// the time over them with all others alike, in the mean beside the default and beside the best
+/// that the race found. What noise adds to it is taken off.
 pub fn importance(space: &Space, stages: &[Stage]) -> Vec<f64> {
     let center = |stage: &Stage| match stage.kind {
         Kind::Alone => stage.configs.first().cloned(),
@@ -72,8 +75,8 @@ fn alone(stage: &Stage, confidence: f64) -> Vec<Effect> {
     (1..stage.configs.len()).filter_map(of).collect()
 }
 
-/// Each round has one value of each effect, so that rounds remain what is repeated. A configuration without a value in one of the
-/// rounds is left out.
+/// Each round has one value of each effect, so that rounds remain what is repeated. A configuration
+/// without a value in one of the rounds is left out.
 fn crossed(stage: &Stage, confidence: f64) -> Vec<Effect> {
     let complete = stage.complete();
     let all = stage.configs.iter().flat_map(|config| config.iter().copied().enumerate());
@@ -89,8 +92,9 @@ fn crossed(stage: &Stage, confidence: f64) -> Vec<Effect> {
     columns.into_iter().zip(&weights).filter_map(of).collect()
 }
 
-/// By how much, as a share, the default can be slower than the best configuration that any stage tried, and how many those are:
-/// one bound for all of them and all looks at them, in 95 % of searches. Infinite where one has too few rounds.
+/// By how much, as a share, the default can be slower than the best configuration that any stage
+/// tried, and how many those are: one bound for all of them and all looks at them, in 95 % of
+/// searches. Infinite where one has too few rounds.
 pub fn default_within(stages: &[Stage]) -> (f64, usize) {
     let comparisons: usize = stages.iter().map(|stage| stage.configs.len() - 1).sum();
     let mut least: Vec<(&Config, f64)> = Vec::new();

@@ -1,9 +1,11 @@
-//! A search for the best levels of many options: each option alone, all together in a screening design, a race of what looks best
-//! against the default, each other level beside the winner of that, and fresh rounds of the winner against the default.
+//! A search for the best levels of many options: each option alone, all together in a screening
+//! design, a race of what looks best against the default, each other level beside the winner of
+//! that, and fresh rounds of the winner against the default.
 //!
-//! What is measured next follows from what was measured so far and from nothing else, so a search that was cut goes on where it
-//! was. How often a stage is measured follows from its noise alone and never from what its rounds favour. The claim about the
-//! winner rests on rounds that had no part in its choice: among many, the luckiest looks better than it is.
+//! What is measured next follows from what was measured so far and from nothing else, so a search
+//! that was cut goes on where it was. How often a stage is measured follows from its noise alone
+//! and never from what its rounds favour. The claim about the winner rests on rounds that had no
+//! part in its choice: among many, the luckiest looks better than it is.
 
 mod design;
 mod effects;
@@ -36,11 +38,13 @@ impl Space {
 pub enum Kind {
     /// The default, and each level of each option by itself.
     Alone,
-    /// Levels of each option with those of the others, in a screening design. What costs by itself may pay beside another.
+    /// Levels of each option with those of the others, in a screening design. What costs by itself
+    /// may pay beside another.
     Crossed,
     /// What looks best against the default, until it is decided.
     Race,
-    /// The winner of the race, and each other level of each option beside it, against the default until it is decided.
+    /// The winner of the race, and each other level of each option beside it, against the default
+    /// until it is decided.
     Around,
     /// The winner against the default, in rounds that had no part in its choice.
     Confirm,
@@ -92,8 +96,9 @@ impl Stage {
         (0..self.configs.len()).filter(is_complete).collect()
     }
 
-    /// Of each configuration with a value, the mean of its logarithms less what its rounds have in common, and the number of its rounds.
-    /// What a race has eliminated is compared in the rounds that it had.
+    /// Of each configuration with a value, the mean of its logarithms less what its rounds have in
+    /// common, and the number of its rounds. What a race has eliminated is compared in the rounds
+    /// that it had.
     fn means(&self) -> Vec<(&Config, f64, usize)> {
         let complete = self.complete();
         let common =
@@ -114,8 +119,8 @@ impl Stage {
         pairs.filter(|log| log.is_finite()).collect()
     }
 
-    /// The standard deviation of one value within its round, beside what its configuration and its round have; `None` without at
-    /// least two rounds of two.
+    /// The standard deviation of one value within its round, beside what its configuration and its
+    /// round have; `None` without at least two rounds of two.
     fn noise(&self) -> Option<f64> {
         let (complete, rounds) = (self.complete(), self.rounds());
         if complete.len() < 2 || rounds < 2 {

@@ -1,4 +1,5 @@
-//! What a search expects of each configuration: levels by themselves and in pairs, fitted to all that was measured.
+//! What a search expects of each configuration: levels by themselves and in pairs, fitted to all
+//! that was measured.
 
 use super::design::weights;
 use super::{Config, Kind, Space, Stage};
@@ -9,7 +10,8 @@ type Term = Vec<(usize, usize)>;
 
 /// Pairs that are looked for: few are large, and each false one costs the race a configuration.
 const MOST_PAIRS: usize = 6;
-/// Standard errors by which a pair must differ from the sum of its levels: of many pairs, the luckiest looks large.
+/// Standard errors by which a pair must differ from the sum of its levels: of many pairs, the
+/// luckiest looks large.
 const PAIR: f64 = 4.0;
 /// The share of a pair's column that other terms must leave unexplained.
 const FREE: f64 = 0.1;
@@ -19,8 +21,8 @@ pub(super) struct Model {
     terms: Vec<(Term, f64)>,
     /// The variance of what it leaves unexplained, of one configuration.
     pub(super) error: f64,
-    /// Pairs that explain much by themselves and help. A design gives several pairs nearly the same rows, and only a measurement of each
-    /// shows which one it is.
+    /// Pairs that explain much by themselves and help. A design gives several pairs nearly the same
+    /// rows, and only a measurement of each shows which one it is.
     leads: Vec<Term>,
 }
 
@@ -31,7 +33,8 @@ struct Point<'a> {
     log: f64,
 }
 
-/// What the terms of a model leave unexplained, and what each pair that is no term yet could explain of it.
+/// What the terms of a model leave unexplained, and what each pair that is no term yet could
+/// explain of it.
 struct Rest {
     logs: Vec<f64>,
     pairs: Vec<Pair>,
@@ -77,7 +80,8 @@ impl Rest {
         clear(&mut self.logs, by);
     }
 
-    /// Places of the pairs that explain more than `least` of the sum of squares, that which explains most first.
+    /// Places of the pairs that explain more than `least` of the sum of squares, that which
+    /// explains most first.
     fn largest(&self, least: f64) -> Vec<usize> {
         let gain = |pair: &Pair| {
             let size = dot(&pair.column, &pair.column);
@@ -97,7 +101,8 @@ impl Model {
         fitted(&points, &levels(&points))
     }
 
-    /// Of pairs of levels too: one after the other, that which explains most first (Efroymson 1960), while it is beyond the noise.
+    /// Of pairs of levels too: one after the other, that which explains most first (Efroymson
+    /// 1960), while it is beyond the noise.
     pub(super) fn of_pairs(stages: &[Stage]) -> Option<Model> {
         let points = points(stages);
         let mut terms = levels(&points);
@@ -128,7 +133,8 @@ impl Model {
         self.leads.iter().map(|term| with(&default, term)).filter(|config| space.allows(config)).collect()
     }
 
-    /// From the default on, the change of one option, or of the two of a pair, that helps most; as long as it helps by `least`.
+    /// From the default on, the change of one option, or of the two of a pair, that helps most; as
+    /// long as it helps by `least`.
     pub(super) fn path(&self, space: &Space, least: f64, most: usize) -> Vec<Config> {
         let defaults = (0..space.levels.len()).map(|option| vec![(option, 0)]);
         let moves: Vec<Term> = self.terms.iter().map(|(term, _)| term.clone()).chain(defaults).collect();
@@ -165,7 +171,8 @@ fn has(config: &Config, term: &Term) -> bool {
     term.iter().all(|(option, level)| config[*option] == *level)
 }
 
-/// By least squares; each stage has a mean of its own. `None` where the points cannot tell the terms apart.
+/// By least squares; each stage has a mean of its own. `None` where the points cannot tell the
+/// terms apart.
 fn fitted(points: &[Point], terms: &[Term]) -> Option<Model> {
     let stages: BTreeSet<usize> = points.iter().map(|point| point.stage).collect();
     let row = |point: &Point| {

@@ -19,13 +19,15 @@ const MOST_CROSSED_LEVELS: usize = 3;
 const MOST_COMBINED: usize = 6;
 /// An effect is known to this part of the margin, as a standard error.
 const EFFECT: f64 = 0.25;
-/// Of configurations that are as near to the best as this part of the margin, that with the fewest options is taken.
+/// Of configurations that are as near to the best as this part of the margin, that with the fewest
+/// options is taken.
 const AS_GOOD: f64 = 1.0 / 6.0;
-/// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and the rest for its luck.
+/// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and the
+/// rest for its luck.
 const SHOWN: f64 = 4.4;
 
-/// The default is fine if it is slower by at most this many margins: on a noisy machine one margin is not shown by the rounds that a
-/// search takes, and the share is said.
+/// The default is fine if it is slower by at most this many margins: on a noisy machine one margin
+/// is not shown by the rounds that a search takes, and the share is said.
 const FINE: f64 = 2.0;
 
 /// What comes next.
@@ -44,7 +46,8 @@ pub enum Next {
 pub enum Answer {
     /// The configuration is faster than the default, by fresh rounds.
     Winner(Config, Estimate),
-    /// Fresh rounds show the default to be slower than the best that was found by at most this share, which is small.
+    /// Fresh rounds show the default to be slower than the best that was found by at most this
+    /// share, which is small.
     DefaultIsFine(Config, Estimate, f64),
     /// Fresh rounds do not show the best that was found to be faster.
     NothingBetter(Config, Estimate),
@@ -115,8 +118,8 @@ fn around(space: &Space, center: Config) -> Vec<Config> {
     std::iter::once(center.clone()).chain(others).collect()
 }
 
-/// Every option with up to [`MOST_CROSSED_LEVELS`] of its levels, as a screening design: a level that costs by itself may pay beside
-/// another. Two options and more, or nothing is crossed.
+/// Every option with up to [`MOST_CROSSED_LEVELS`] of its levels, as a screening design: a level
+/// that costs by itself may pay beside another. Two options and more, or nothing is crossed.
 fn crossed(space: &Space, alone: &Stage) -> Vec<Config> {
     let mut of_option = open_levels(space, alone);
     if of_option.len() < 2 {
@@ -176,7 +179,8 @@ fn promising(space: &Space, stages: &[Stage], margin: f64) -> Vec<Config> {
     paths.chain(leads).chain(measured).collect()
 }
 
-/// The configurations beside the default that have all rounds, the fastest first, with the mean of their logarithms.
+/// The configurations beside the default that have all rounds, the fastest first, with the mean of
+/// their logarithms.
 fn ranked(stage: &Stage) -> Vec<(usize, f64)> {
     let mean = |at: usize| (at, stage.logs[at].iter().sum::<f64>() / stage.rounds() as f64);
     let mut means: Vec<(usize, f64)> = stage.complete().into_iter().filter(|at| *at > 0).map(mean).collect();
@@ -184,8 +188,9 @@ fn ranked(stage: &Stage) -> Vec<(usize, f64)> {
     means
 }
 
-/// The best that a race found, or one with fewer options that is as good. What the design says of a sum of effects counts too, by
-/// how well it is known: among many that are raced, the luckiest looks best.
+/// The best that a race found, or one with fewer options that is as good. What the design says of a
+/// sum of effects counts too, by how well it is known: among many that are raced, the luckiest
+/// looks best.
 fn challenger(race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
     let model = Model::of_pairs(stages);
     let expected = |config: &Config| model.as_ref().map_or(0.0, |model| model.expected(config));

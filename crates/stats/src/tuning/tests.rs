@@ -31,7 +31,8 @@ impl Grid {
         Grid { space: Space { levels, excludes: Vec::new() }, logs }
     }
 
-    /// Of a table of simulated times: a column for each option and one for the time, with the default in the first row.
+    /// Of a table of simulated times: a column for each option and one for the time, with the
+    /// default in the first row.
     fn simulated(table: &str) -> Grid {
         let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split(',').collect()).collect();
         let options = rows[0].len() - 1;
@@ -58,7 +59,8 @@ impl Grid {
         self.logs.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// By option, the variance over its levels with all others alike, averaged over every combination of the others.
+    /// By option, the variance over its levels with all others alike, averaged over every
+    /// combination of the others.
     fn importance(&self) -> Vec<f64> {
         let levels = &self.space.levels;
         let configs = all(levels);
@@ -76,8 +78,8 @@ impl Grid {
         (0..levels.len()).map(of).collect()
     }
 
-    /// Twelve options of which most do nothing, as on most disks: 12 288 configurations. In half of these grids two cost by themselves and
-    /// pay together.
+    /// Twelve options of which most do nothing, as on most disks: 12 288 configurations. In half of
+    /// these grids two cost by themselves and pay together.
     fn made(noise: &mut Noise) -> Grid {
         let trap = f64::from(u8::from(noise.uniform() < 0.5));
         let mut level = |by: f64| by * (0.6 + 0.8 * noise.uniform());
@@ -239,7 +241,8 @@ fn three(importance: &[f64]) -> BTreeSet<usize> {
     order.into_iter().take(3).collect()
 }
 
-/// On btrfs the best needs two values, of which one costs 24 % by itself. Noise of 10 % asks for more rounds than a search takes.
+/// On btrfs the best needs two values, of which one costs 24 % by itself. Noise of 10 % asks for
+/// more rounds than a search takes.
 #[test]
 fn of_simulated_grids_nearly_the_best_is_named() {
     for (name, table) in TABLES {

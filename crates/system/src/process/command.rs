@@ -33,14 +33,16 @@ pub fn command(argv: &Argv, marks: &[Mark]) -> Result<Command> {
     Ok(command)
 }
 
-/// This program again, as it runs: its file may have been replaced since, by an upgrade or by a build.
+/// This program again, as it runs: its file may have been replaced since, by an upgrade or by a
+/// build.
 pub fn own_program() -> Command {
     let mut command = Command::new(OWN_FILE);
     command.arg0("pickfs");
     command
 }
 
-/// Runs a program on our terminal, with a text on its standard input, which it need not read to the end.
+/// Runs a program on our terminal, with a text on its standard input, which it need not read to the
+/// end.
 pub fn feed(argv: &Argv, text: &[u8]) -> Result<()> {
     use std::io::Write;
     let shown = argv.join(" ");
@@ -55,7 +57,8 @@ pub fn feed(argv: &Argv, text: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program with a short text on its standard input; its stdout, and an error with its last words.
+/// Runs a program with a short text on its standard input; its stdout, and an error with its last
+/// words.
 pub fn feed_and_read(argv: &Argv, text: &[u8]) -> Result<String> {
     use std::io::Write;
     let shown = argv.join(" ");
@@ -73,7 +76,8 @@ pub fn feed_and_read(argv: &Argv, text: &[u8]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Its stdout, of at most this many bytes; a program that prints more is ended, which is an error. What it says besides is lost.
+/// Its stdout, of at most this many bytes; a program that prints more is ended, which is an error.
+/// What it says besides is lost.
 pub fn output_up_to(argv: &Argv, most: u64) -> Result<Vec<u8>> {
     use std::io::Read;
     let shown = argv.join(" ");
@@ -119,8 +123,8 @@ pub fn listing(argv: &Argv, run: &str) -> String {
     }
 }
 
-/// The last three lines that are not empty, and before them the first that is marked as an error: a compiler's, say,
-/// that `make` then has more to say about. Each is made visible.
+/// The last three lines that are not empty, and before them the first that is marked as an error: a
+/// compiler's, say, that `make` then has more to say about. Each is made visible.
 pub fn last_words(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -1,6 +1,7 @@
 //! The time limit of a cell.
 //!
-//! When it passes, the cell's processes are killed, so that whatever waits for them goes on and finds the reason here.
+//! When it passes, the cell's processes are killed, so that whatever waits for them goes on and
+//! finds the reason here.
 
 use super::CELL_MARK;
 use anyhow::{Result, bail};
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 /// How often it kills what is still there once the time is over.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Kills the cell's processes when its time is over, until dropped. Until then its thread sleeps: what is timed meanwhile
-/// shares a processor with it.
+/// Kills the cell's processes when its time is over, until dropped. Until then its thread sleeps:
+/// what is timed meanwhile shares a processor with it.
 pub struct Deadline {
     passed: Arc<AtomicBool>,
     over: Arc<AtomicBool>,

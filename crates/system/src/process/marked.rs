@@ -5,8 +5,9 @@ use rustix::process::PidfdFlags;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Processes whose environment holds exactly this `NAME=value`: an environment is inherited through fork and exec,
-/// also by daemons that leave group, session and parent. Not ourselves, not zombies, not those of other users.
+/// Processes whose environment holds exactly this `NAME=value`: an environment is inherited through
+/// fork and exec, also by daemons that leave group, session and parent. Not ourselves, not zombies,
+/// not those of other users.
 pub fn marked_processes(mark: &str) -> Vec<i32> {
     with_all(&[mark])
 }
@@ -38,8 +39,8 @@ pub fn kill_with_all(marks: &[&str]) -> io::Result<Vec<String>> {
     kill_but(marks, |_| false)
 }
 
-/// As [`kill_marked`], but for processes of our own program that began after us, and all below them: where our host has
-/// died, another one has sent them to do what we do, and they end us.
+/// As [`kill_marked`], but for processes of our own program that began after us, and all below
+/// them: where our host has died, another one has sent them to do what we do, and they end us.
 pub fn kill_marked_but_successors(mark: &str) -> io::Result<Vec<String>> {
     kill_but(&[mark], is_of_successor)
 }
@@ -85,7 +86,8 @@ fn still_running(pids: impl IntoIterator<Item = i32>) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("still running: {}", named.join(", ")))
 }
 
-/// A handle is taken before the mark is looked at, so that a process that got the number meanwhile is not hit.
+/// A handle is taken before the mark is looked at, so that a process that got the number meanwhile
+/// is not hit.
 fn kill_if_marked(pid: i32, marks: &[&str]) -> Option<String> {
     let handle = rustix::process::pidfd_open(process_id(pid).ok()?, PidfdFlags::empty()).ok()?;
     if !has_all(pid, marks) {
@@ -96,9 +98,10 @@ fn kill_if_marked(pid: i32, marks: &[&str]) -> Option<String> {
     Some(format!("{name} (pid {pid})"))
 }
 
-/// Ends our children that carry no mark of that name, and says whom: programs that overwrite their environment to show
-/// what they do, as database servers, lose the mark; orphans among them are our children where we adopt them. Only for
-/// a moment at which every other child has been waited for. An error names who is still there after a second.
+/// Ends our children that carry no mark of that name, and says whom: programs that overwrite their
+/// environment to show what they do, as database servers, lose the mark; orphans among them are our
+/// children where we adopt them. Only for a moment at which every other child has been waited for.
+/// An error names who is still there after a second.
 pub fn kill_unmarked_children(name: &str) -> io::Result<Vec<String>> {
     let own = std::process::id() as i32;
     let mut ended = Vec::new();
@@ -172,7 +175,8 @@ mod tests {
         other.wait().unwrap();
     }
 
-    /// What a process of our program is that began after us: this test program, which waits in the test below.
+    /// What a process of our program is that began after us: this test program, which waits in the
+    /// test below.
     #[test]
     fn a_successor_and_what_it_started_are_spared() {
         let mark = format!("PICKFS_TEST_SUCCESSOR={}", std::process::id());

@@ -34,7 +34,8 @@ pub use users::{users_of, writers_of};
 pub const RUN_MARK: &str = "PICKFS_RUN";
 /// The environment variable that names the cell to every process that belongs to it.
 pub const CELL_MARK: &str = "PICKFS_CELL";
-/// The environment variable of programs that a stack needs while it stands; they are no leak of a workload.
+/// The environment variable of programs that a stack needs while it stands; they are no leak of a
+/// workload.
 pub const DAEMON_MARK: &str = "PICKFS_DAEMON";
 
 /// Runs a program without marks; its output, or an error with its last words.

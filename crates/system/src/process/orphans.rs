@@ -1,7 +1,7 @@
 //! Takes note of the end of processes whose parents have died, where we adopt them.
 //!
-//! One that has ended is still found by kill(2) until its parent has waited for it. So umount.nilfs2, which asks for the
-//! end of its cleaner, gave up after 8.6 seconds.
+//! One that has ended is still found by kill(2) until its parent has waited for it. So
+//! umount.nilfs2, which asks for the end of its cleaner, gave up after 8.6 seconds.
 
 use super::marked::is_marked;
 use crate::sys::process::{children, wait_with_usage};
@@ -18,8 +18,8 @@ impl EndOfOrphan {
     }
 }
 
-/// Waits for each child whose environment holds this `NAME=value`, in a thread of its own; not for those to spare, for
-/// which their starter waits.
+/// Waits for each child whose environment holds this `NAME=value`, in a thread of its own; not for
+/// those to spare, for which their starter waits.
 pub fn await_orphans(mark: &str, spare: &[i32]) -> Vec<EndOfOrphan> {
     let orphans = children().into_iter().filter(|pid| !spare.contains(pid) && is_marked(*pid, mark));
     let wait = |process| {

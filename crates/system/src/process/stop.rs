@@ -1,5 +1,5 @@
-//! Requests to stop: a signal, a word of the host, or the host's death. The step that runs is finished, and all steps are
-//! undone.
+//! Requests to stop: a signal, a word of the host, or the host's death. The step that runs is
+//! finished, and all steps are undone.
 
 use crate::sys::process;
 use anyhow::{Result, bail};
@@ -19,7 +19,8 @@ impl std::error::Error for Interrupted {}
 
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
-/// As [`stop_on_signals`], and the death of the host is a SIGTERM. Orphans of the workload stay our descendants.
+/// As [`stop_on_signals`], and the death of the host is a SIGTERM. Orphans of the workload stay our
+/// descendants.
 pub fn obey_signals() -> Result<()> {
     stop_on_signals()?;
     process::die_with_parent(process::Signal::TERM)?;
@@ -32,7 +33,8 @@ pub fn stop_on_signals() -> Result<()> {
     count_signals(&[libc::SIGTERM, libc::SIGINT], |_| ())
 }
 
-/// From now on these signals are only counted. `heard` is called with the number of requests to stop, from 1.
+/// From now on these signals are only counted. `heard` is called with the number of requests to
+/// stop, from 1.
 pub fn count_signals(signals: &[i32], heard: impl Fn(usize) + Send + 'static) -> Result<()> {
     let mut signals = signal_hook::iterator::Signals::new(signals)?;
     std::thread::spawn(move || signals.forever().for_each(|_| heard(REQUESTS.fetch_add(1, Ordering::Relaxed) + 1)));

@@ -28,8 +28,8 @@ pub fn exposed(folder: &Path) -> Option<ExposedPath> {
     is_root.then(|| first(folder, |owner| owner == rules || trusts(owner))).flatten()
 }
 
-/// In a user namespace, as in a container without privileges, root has the rights of the user who made it
-/// (user_namespaces(7)).
+/// In a user namespace, as in a container without privileges, root has the rights of the user who
+/// made it (user_namespaces(7)).
 fn is_of_machine(uid_map: &str) -> bool {
     uid_map.is_empty() || uid_map.split_whitespace().take(2).eq(["0", "0"])
 }
@@ -64,8 +64,8 @@ fn backwards(path: &Path) -> Vec<OsString> {
     parts.rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
-/// How others may change it. What lies in a sticky folder is its owner's alone to rename. A group with the number of the owner is
-/// his own, as most distributions make one for each user.
+/// How others may change it. What lies in a sticky folder is its owner's alone to rename. A group
+/// with the number of the owner is his own, as most distributions make one for each user.
 fn how(found: &std::fs::Metadata, trusts: impl Fn(u32) -> bool) -> Option<String> {
     let (owner, group, mode) = (found.uid(), found.gid(), found.mode());
     if !trusts(owner) {

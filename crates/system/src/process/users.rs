@@ -3,7 +3,8 @@
 use procfs::process::{FDTarget, Process, all_processes};
 use std::path::Path;
 
-/// Processes that work in a folder or run, map or hold open a file at or below it, as "git (123)". What may not be looked at is left out.
+/// Processes that work in a folder or run, map or hold open a file at or below it, as "git (123)".
+/// What may not be looked at is left out.
 pub fn users_of(folder: &Path) -> Vec<String> {
     let Ok(processes) = all_processes() else { return Vec::new() };
     let users = processes.flatten().filter(|process| uses(process, folder));
@@ -35,7 +36,8 @@ fn descriptors(process: i32) -> impl Iterator<Item = std::ffi::OsString> {
     entries.map(|entry| entry.file_name())
 }
 
-/// What the file itself is: its name may be a link's, another node's or gone. Without asking a server that may not answer.
+/// What the file itself is: its name may be a link's, another node's or gone. Without asking a
+/// server that may not answer.
 fn open_device(process: i32, descriptor: &std::ffi::OsStr) -> Option<(u32, u32)> {
     use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
     let path = Path::new("/proc").join(process.to_string()).join("fd").join(descriptor);

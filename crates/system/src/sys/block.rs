@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes out and forgets what the kernel buffers of the device itself, as `blockdev --flushbufs`. A file system's
-/// own caches are not in there.
+/// Writes out and forgets what the kernel buffers of the device itself, as `blockdev --flushbufs`.
+/// A file system's own caches are not in there.
 pub fn flush_buffers(device: &Path) -> io::Result<()> {
     let device = File::open(device)?;
     // SAFETY: BLKFLSBUF takes no argument.
@@ -25,7 +25,8 @@ pub fn size_of_device(device: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Opens a device as mount(2) claims it: refused (EBUSY) while anybody has it, and refused to others while this is open.
+/// Opens a device as mount(2) claims it: refused (EBUSY) while anybody has it, and refused to
+/// others while this is open.
 pub fn open_exclusive(device: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device)
 }
@@ -54,12 +55,14 @@ pub fn loop_status(device: &Path) -> io::Result<LoopStatus> {
     Ok(LoopStatus { file: (device, inode), device: below })
 }
 
-/// Attaches a file to a loop device that has none, past the page cache where `direct` says so and the file system can. The
-/// kernel detaches it with its last user, of which the file that comes back is one: nothing is left of it, however this
-/// process ends (`LO_FLAGS_AUTOCLEAR` of loop(4), `LOOP_CONFIGURE` of Linux 5.8). EBUSY where another was faster.
+/// Attaches a file to a loop device that has none, past the page cache where `direct` says so and
+/// the file system can. The kernel detaches it with its last user, of which the file that comes
+/// back is one: nothing is left of it, however this process ends (`LO_FLAGS_AUTOCLEAR` of loop(4),
+/// `LOOP_CONFIGURE` of Linux 5.8). EBUSY where another was faster.
 ///
-/// Its sectors have 4096 bytes: else the kernel takes what direct I/O needs on this very file, which on XFS is more for one that
-/// shares blocks, and a file system that was made on the one could not be mounted on the other.
+/// Its sectors have 4096 bytes: else the kernel takes what direct I/O needs on this very file,
+/// which on XFS is more for one that shares blocks, and a file system that was made on the one
+/// could not be mounted on the other.
 pub fn attach_loop(device: &Path, file: &File, direct: bool) -> io::Result<File> {
     const LOOP_CONFIGURE: u32 = 0x4C0A;
     const AUTOCLEAR: u32 = 4;

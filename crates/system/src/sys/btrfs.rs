@@ -1,4 +1,5 @@
-//! The extent items of files on btrfs, which the kernel lists by BTRFS_IOC_TREE_SEARCH_V2, for root only.
+//! The extent items of files on btrfs, which the kernel lists by BTRFS_IOC_TREE_SEARCH_V2, for root
+//! only.
 
 use super::ioctl;
 use linux_raw_sys::btrfs::{BTRFS_EXTENT_DATA_KEY, btrfs_ioctl_search_header, btrfs_ioctl_search_key};
@@ -7,7 +8,8 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::BorrowedFd;
 
-/// Room for items in one call: enough for three thousand extents, so that nearly every file takes one call.
+/// Room for items in one call: enough for three thousand extents, so that nearly every file takes
+/// one call.
 const ROOM: usize = 256 << 10;
 /// No item is larger than the largest node of a tree.
 const LARGEST_ITEM: usize = (64 << 10) + size_of::<btrfs_ioctl_search_header>();
@@ -25,7 +27,8 @@ impl Search {
         Box::new(Search { key: extents_of(0, 0), room: ROOM as u64, items: [0; ROOM] })
     }
 
-    /// Calls `each` with every `btrfs_file_extent_item` of a file, by offset, as it lies in the tree.
+    /// Calls `each` with every `btrfs_file_extent_item` of a file, by offset, as it lies in the
+    /// tree.
     pub fn each_extent(&mut self, file: BorrowedFd, inode: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut from = Some(0);
         while let Some(offset) = from {
@@ -43,8 +46,8 @@ impl Search {
         unsafe { ioctl(file, BTRFS_IOC_TREE_SEARCH_V2, &raw mut *self) }
     }
 
-    /// Goes through what a call has brought; returns where to go on when more may be there: the kernel stops at the
-    /// first item that does not fit.
+    /// Goes through what a call has brought; returns where to go on when more may be there: the
+    /// kernel stops at the first item that does not fit.
     fn for_items(&self, each: &mut impl FnMut(&[u8])) -> Option<u64> {
         const HEADER: usize = size_of::<btrfs_ioctl_search_header>();
         let (mut at, mut last) = (0, None);
@@ -64,8 +67,8 @@ fn field<const N: usize>(header: &[u8], offset: usize) -> [u8; N] {
     std::array::from_fn(|i| header[offset + i])
 }
 
-/// The extents of an inode from an offset on, in the tree of the file that is asked. The key is one compound number
-/// and not three filters, which is why inode and type must be single values.
+/// The extents of an inode from an offset on, in the tree of the file that is asked. The key is one
+/// compound number and not three filters, which is why inode and type must be single values.
 fn extents_of(inode: u64, from: u64) -> btrfs_ioctl_search_key {
     btrfs_ioctl_search_key {
         tree_id: 0,

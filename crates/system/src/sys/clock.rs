@@ -1,13 +1,13 @@
-//! A clock for single operations that costs next to nothing: the processor's own count, where the kernel keeps its time
-//! by that too, and the kernel's monotonic clock everywhere else.
+//! A clock for single operations that costs next to nothing: the processor's own count, where the
+//! kernel keeps its time by that too, and the kernel's monotonic clock everywhere else.
 
 #![expect(clippy::disallowed_methods, reason = "compares the clocks of kernel and processor")]
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long the processor's count is held against the kernel's clock: 4 ms, so that the 50 ns that reading both may
-/// take apart are one part in 80,000.
+/// How long the processor's count is held against the kernel's clock: 4 ms, so that the 50 ns that
+/// reading both may take apart are one part in 80,000.
 const COMPARED: Duration = Duration::from_millis(4);
 
 /// Counts ticks; one look is a few nanoseconds, where `Instant::now` takes 20 and more.
@@ -40,7 +40,8 @@ impl Clock {
     }
 }
 
-/// Has the calling thread use so much of a processor's time, whatever else the machine does. Returns how much it was: a little more.
+/// Has the calling thread use so much of a processor's time, whatever else the machine does.
+/// Returns how much it was: a little more.
 pub fn use_processor(ns: u64) -> u64 {
     const LOOPS: u32 = 16;
     let begun = thread_ns();
@@ -77,7 +78,8 @@ fn compared() -> Clock {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn count() -> u64 {
-    // SAFETY: every x86_64 has the instruction; where a kernel forbids it, it is not the kernel's clock source either.
+    // SAFETY: every x86_64 has the instruction; where a kernel forbids it, it is not the kernel's
+    // clock source either.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

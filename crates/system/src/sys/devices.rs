@@ -70,8 +70,9 @@ pub fn attached(device: &Path) -> Option<Attached> {
     Some(Attached { device, file: file.into(), deleted })
 }
 
-/// Loop devices on any of these block devices, whatever name they were given: the device below, and the loop device. The
-/// kernel lets others claim a device below a loop device, and lists none of them as its holder.
+/// Loop devices on any of these block devices, whatever name they were given: the device below, and
+/// the loop device. The kernel lets others claim a device below a loop device, and lists none of
+/// them as its holder.
 pub fn loops_on(devices: &[(u32, u32)]) -> Vec<((u32, u32), PathBuf)> {
     let names = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let loops = names.filter(|entry| entry.path().join("loop/backing_file").exists());
@@ -95,8 +96,8 @@ pub fn all_below_loop(device: (u32, u32)) -> Vec<(u32, u32)> {
     below.into_iter().flat_map(|below| std::iter::once(below).chain(all_below_loop(below))).collect()
 }
 
-/// What is never another device again: its number, and which of those it is that had this number since the machine was
-/// started, where the kernel counts them (5.15).
+/// What is never another device again: its number, and which of those it is that had this number
+/// since the machine was started, where the kernel counts them (5.15).
 pub fn instance(device: (u32, u32)) -> String {
     let counted = whole_disk(device).and_then(|disk| content(disk.join("diskseq")));
     let counted = counted.map(|count| format!(" of disk {count}")).unwrap_or_default();
@@ -138,8 +139,8 @@ pub fn lowest_disk(device: (u32, u32)) -> Option<PathBuf> {
     whole_disk(std::iter::successors(Some(device), |above| below(*above)).take(MOST).last()?)
 }
 
-/// The kernel has device mapper, built in or loaded. `/dev/mapper/control` alone does not say so: any call of dmsetup or
-/// cryptsetup makes it.
+/// The kernel has device mapper, built in or loaded. `/dev/mapper/control` alone does not say so:
+/// any call of dmsetup or cryptsetup makes it.
 pub fn has_device_mapper() -> bool {
     content("/proc/misc").is_some_and(|misc| lists_device_mapper(&misc))
 }

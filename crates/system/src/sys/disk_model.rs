@@ -1,4 +1,5 @@
-//! The disk models in C (`crates/system/src/sys/disk_model/model.c`) behind functions that are safe to call.
+//! The disk models in C (`crates/system/src/sys/disk_model/model.c`) behind functions that are safe
+//! to call.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{c_int, c_uint, c_void};
@@ -220,7 +221,8 @@ impl DiskModel {
         let bytes = unsafe { (functions.bytes)(words.as_ptr()) };
         let mut disk =
             DiskModel { memory: vec![0; bytes.div_ceil(8) as usize], functions, used: [false; TAGS], now: 0 };
-        // SAFETY: the memory is as large as was asked for, zeroed, aligned to 8, and the table has all its words.
+        // SAFETY: the memory is as large as was asked for, zeroed, aligned to 8, and the table has
+        // all its words.
         match unsafe { (functions.start)(disk.at(), words.as_ptr()) } {
             0 => Ok(disk),
             wrong => Err(wrong as usize - 1),
@@ -268,7 +270,8 @@ impl DiskModel {
         })
     }
 
-    /// Nanoseconds of each [`Part`] of the request that had this tag last and is done; they sum to its time.
+    /// Nanoseconds of each [`Part`] of the request that had this tag last and is done; they sum to
+    /// its time.
     ///
     /// # Panics
     /// If the tag is in use.

@@ -61,7 +61,8 @@ struct Request {
     extents: [RawExtent; AT_A_TIME],
 }
 
-/// All extents of a file, in the file's order. An error where the file system does not tell (EOPNOTSUPP, ENOTTY).
+/// All extents of a file, in the file's order. An error where the file system does not tell
+/// (EOPNOTSUPP, ENOTTY).
 pub fn extents(file: &File) -> io::Result<Vec<Extent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -75,7 +76,8 @@ pub fn extents(file: &File) -> io::Result<Vec<Extent>> {
             reserved: 0,
             extents: [RawExtent::default(); AT_A_TIME],
         };
-        // SAFETY: FS_IOC_FIEMAP reads a `struct fiemap` and writes at most `count` extents behind it.
+        // SAFETY: FS_IOC_FIEMAP reads a `struct fiemap` and writes at most `count` extents behind
+        // it.
         unsafe { ioctl(file, FS_IOC_FIEMAP, &raw mut *request) }?;
         let part = &request.extents[..(request.mapped as usize).min(AT_A_TIME)];
         found.extend(part.iter().map(extent));

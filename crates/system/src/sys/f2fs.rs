@@ -7,9 +7,10 @@ use rustix::fs::fstatfs;
 use std::fs::File;
 use std::io;
 
-/// Bytes of a file's or folder's `st_blocks` that nothing is written to, as compression saved them: the kernel keeps them
-/// for the file until they are released, and this is 0 from then on (fs/f2fs/file.c). `None` where compression is not to
-/// be asked about: on other file systems, on f2fs made without it, and before Linux 5.7.
+/// Bytes of a file's or folder's `st_blocks` that nothing is written to, as compression saved them:
+/// the kernel keeps them for the file until they are released, and this is 0 from then on
+/// (fs/f2fs/file.c). `None` where compression is not to be asked about: on other file systems, on
+/// f2fs made without it, and before Linux 5.7.
 pub fn saved_bytes(file: &File) -> io::Result<Option<u64>> {
     let found = fstatfs(file)?;
     if found.f_type != i64::from(F2FS_SUPER_MAGIC) {

@@ -23,8 +23,8 @@ pub fn drop_file_cache(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
-/// Bytes of a file whose pages are not in memory, counted without a read of them: what a program that reads all of it now
-/// would get from the device.
+/// Bytes of a file whose pages are not in memory, counted without a read of them: what a program
+/// that reads all of it now would get from the device.
 pub fn uncached_bytes(path: &Path) -> io::Result<u64> {
     const STRETCH: u64 = 1 << 30;
     let file = File::open(path)?;
@@ -54,22 +54,24 @@ fn uncached_in(file: &File, at: u64, length: u64) -> io::Result<u64> {
     found.map(|()| (states.iter().filter(|state| **state & 1 == 0).count() * page).min(length) as u64)
 }
 
-/// An entry of a folder that was reached without a symbolic link. It keeps the folder open, so that the path stays the
-/// same entry whatever is renamed or linked meanwhile.
+/// An entry of a folder that was reached without a symbolic link. It keeps the folder open, so that
+/// the path stays the same entry whatever is renamed or linked meanwhile.
 pub struct Entry {
     folder: OwnedFd,
     name: OsString,
 }
 
 impl Entry {
-    /// The error is ELOOP or ENOTDIR where a folder of the path is a link; the last part is not looked at.
+    /// The error is ELOOP or ENOTDIR where a folder of the path is a link; the last part is not
+    /// looked at.
     pub fn without_links(path: &Path) -> io::Result<Entry> {
         let (Some(above), Some(name)) = (path.parent().filter(|path| path.is_absolute()), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut folder = rustix::fs::open("/", flags, Mode::empty())?;
-        // Part by part: openat2(2) with RESOLVE_NO_SYMLINKS does the same, but sandboxes often refuse it.
+        // Part by part: openat2(2) with RESOLVE_NO_SYMLINKS does the same, but sandboxes often
+        // refuse it.
         for part in above.components().filter(|part| *part != Component::RootDir) {
             let Component::Normal(part) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
             folder = rustix::fs::openat(&folder, part, flags, Mode::empty())?;
@@ -87,7 +89,8 @@ impl Entry {
         std::fs::metadata(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))
     }
 
-    /// For reading. A link, a pipe or a device, which could keep a reader waiting, is an error (ELOOP, EINVAL).
+    /// For reading. A link, a pipe or a device, which could keep a reader waiting, is an error
+    /// (ELOOP, EINVAL).
     pub fn open(&self) -> io::Result<File> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?);
@@ -95,7 +98,8 @@ impl Entry {
     }
 }
 
-/// A text of at most 4 KiB: a note of a few lines is far shorter, and what another has put in its place may have no end.
+/// A text of at most 4 KiB: a note of a few lines is far shorter, and what another has put in its
+/// place may have no end.
 pub fn beginning(note: File) -> io::Result<String> {
     let mut text = String::new();
     note.take(4096).read_to_string(&mut text)?;
@@ -107,8 +111,8 @@ pub fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// Opens a regular file for reading, and where it `appends` for adding to it. A pipe or a device is refused and not waited for; so is
-/// a link where it appends.
+/// Opens a regular file for reading, and where it `appends` for adding to it. A pipe or a device is
+/// refused and not waited for; so is a link where it appends.
 pub fn open_regular(path: &Path, appends: bool) -> io::Result<File> {
     let no_link = if appends { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | no_link).bits() as i32;
@@ -125,8 +129,8 @@ fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// What makes a file another one than those that had its name before or have a copy of its content: the number of its inode, and
-/// when that was made, where the file system knows it (statx(2)).
+/// What makes a file another one than those that had its name before or have a copy of its content:
+/// the number of its inode, and when that was made, where the file system knows it (statx(2)).
 pub fn inode_and_birth(file: impl AsFd) -> io::Result<String> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)?;
@@ -136,15 +140,16 @@ pub fn inode_and_birth(file: impl AsFd) -> io::Result<String> {
     Ok(format!("{} {seconds}.{nanoseconds:09}", found.stx_ino))
 }
 
-/// Opens for I/O that bypasses the page cache. With `write` also for writing, and made if it is not there. Buffers,
-/// offsets and lengths must be aligned: see [`AlignedBuffer`].
+/// Opens for I/O that bypasses the page cache. With `write` also for writing, and made if it is not
+/// there. Buffers, offsets and lengths must be aligned: see [`AlignedBuffer`].
 pub fn open_direct(path: &Path, write: bool) -> io::Result<File> {
     let direct = OFlags::DIRECT.bits() as i32;
     OpenOptions::new().read(true).write(write).create(write).truncate(false).custom_flags(direct).open(path)
 }
 
-/// Bytes that a durable file takes on its device: those that `st_blocks` counts (in 512 bytes, stat(3type)), less what
-/// compression of f2fs has saved of them. It may be opened, but nothing of it is read.
+/// Bytes that a durable file takes on its device: those that `st_blocks` counts (in 512 bytes,
+/// stat(3type)), less what compression of f2fs has saved of them. It may be opened, but nothing of
+/// it is read.
 pub fn stored_bytes(path: &Path, found: &Metadata) -> io::Result<u64> {
     let allocated = found.blocks() * 512;
     if !found.is_file() || allocated == 0 {
@@ -158,7 +163,8 @@ pub fn stored_bytes(path: &Path, found: &Metadata) -> io::Result<u64> {
 /// The attribute by which files are written in place, not copied on write (`chattr +C`).
 pub const IN_PLACE: &str = "nocow";
 
-/// Names of a file's or folder's attributes, which lsattr shows as letters; an error where a file system has none.
+/// Names of a file's or folder's attributes, which lsattr shows as letters; an error where a file
+/// system has none.
 pub fn attributes(path: &Path) -> io::Result<Vec<String>> {
     let flags = rustix::fs::ioctl_getflags(File::open(path)?)?;
     Ok(flags.iter_names().map(|(name, _)| name.to_lowercase()).collect())
@@ -197,8 +203,9 @@ impl DerefMut for AlignedBuffer {
     }
 }
 
-/// Reads to the end and throws away; returns how many bytes there were. From a pipe nothing is copied: splice(2) moves
-/// the pages into /dev/null, so that the reader costs the writer as little as can be.
+/// Reads to the end and throws away; returns how many bytes there were. From a pipe nothing is
+/// copied: splice(2) moves the pages into /dev/null, so that the reader costs the writer as little
+/// as can be.
 pub fn discard_pipe(reader: impl AsFd) -> io::Result<u64> {
     let nowhere = File::options().write(true).open("/dev/null")?;
     let mut total = 0;
@@ -241,7 +248,8 @@ pub fn sync_range(file: impl AsFd, offset: u64, length: u64, flags: u32) -> io::
     }
 }
 
-/// Gives the kernel's pool of random numbers these bytes, as good as eight bits each. Only root may.
+/// Gives the kernel's pool of random numbers these bytes, as good as eight bits each. Only root
+/// may.
 pub fn add_entropy(bytes: &[u8; 64]) -> io::Result<()> {
     /// `_IOW('R', 3, int[2])` of linux/random.h.
     const RNDADDENTROPY: u32 = 0x4008_5203;

@@ -32,7 +32,8 @@ impl Lz4 {
         Lz4 { scratch: Vec::new(), state: vec![0; state.div_ceil(8)] }
     }
 
-    /// Compressed bytes at the usual level; those of the input where it is too large for the library.
+    /// Compressed bytes at the usual level; those of the input where it is too large for the
+    /// library.
     pub fn bytes(&mut self, input: &[u8]) -> usize {
         // Room for the worst: then only an input of more than 2,113,929,216 bytes fails.
         self.scratch.resize(input.len() + input.len() / 255 + 16, 0);
@@ -47,15 +48,16 @@ impl Lz4 {
         }
     }
 
-    /// Bytes of the input that fill this room at most at level 9, and the bytes that they take there.
+    /// Bytes of the input that fill this room at most at level 9, and the bytes that they take
+    /// there.
     pub fn fill(&mut self, input: &[u8], room: usize) -> (usize, usize) {
         self.scratch.resize(self.scratch.len().max(room), 0);
         let mut read = c_int::try_from(input.len()).unwrap_or(c_int::MAX);
         let room = c_int::try_from(room).unwrap_or(c_int::MAX);
         let (state, from, to) =
             (self.state.as_mut_ptr().cast(), input.as_ptr().cast(), self.scratch.as_mut_ptr().cast());
-        // SAFETY: the state is as large and aligned as the library says; it reads at most `read` bytes and writes at
-        // most `room`, which both slices have.
+        // SAFETY: the state is as large and aligned as the library says; it reads at most `read`
+        // bytes and writes at most `room`, which both slices have.
         let written = unsafe { LZ4_compress_HC_destSize(state, from, to, &mut read, room, LEVEL) };
         if written > 0 { (read as usize, written as usize) } else { (0, 0) }
     }
@@ -75,8 +77,8 @@ mod tests {
     #[test]
     fn sequences_that_can_be_counted_by_hand() {
         let mut lz4 = Lz4::new();
-        // A literal with its token; a match of 994 bytes: its distance, and 4 bytes for its length; 5 literals
-        // with their token.
+        // A literal with its token; a match of 994 bytes: its distance, and 4 bytes for its length;
+        // 5 literals with their token.
         let bytes = 2 + (2 + 4) + 6;
         assert_eq!((lz4.bytes(&[7; 1000]), lz4.fill(&[7; 1000], 4096)), (bytes, (1000, bytes)));
         for (input, bytes) in [(&b""[..], 1), (b"x", 2), (b"abcdabcdabcda", 14)] {

@@ -1,7 +1,9 @@
-//! Marks in the stream of instructions: an operation that does nothing, with a number in it that an emulator can see when it
-//! translates the program. It is the same instruction whether or not anything looks, so nothing that is measured depends on that.
+//! Marks in the stream of instructions: an operation that does nothing, with a number in it that an
+//! emulator can see when it translates the program. It is the same instruction whether or not
+//! anything looks, so nothing that is measured depends on that.
 
-/// The clock of a phase, before it is read. The numbers are those of `mark.h` of the executor `sim`.
+/// The clock of a phase, before it is read. The numbers are those of `mark.h` of the executor
+/// `sim`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     WorkBegins = 0x5046_0001,
@@ -25,8 +27,8 @@ pub fn mark(mark: Mark) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn no_operation<const NUMBER: i32>() {
-    // SAFETY: the instruction reads and writes nothing. The compiler is to take it for one that may touch memory, so that what is
-    // before it stays before it.
+    // SAFETY: the instruction reads and writes nothing. The compiler is to take it for one that may
+    // touch memory, so that what is before it stays before it.
     unsafe { std::arch::asm!(".byte 0x0f, 0x1f, 0x80", ".long {}", const NUMBER, options(nostack, preserves_flags)) }
 }
 

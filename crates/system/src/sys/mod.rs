@@ -1,7 +1,9 @@
-//! The only room with `unsafe` or ioctl: what Linux offers and neither the standard library nor rustix wraps.
+//! The only room with `unsafe` or ioctl: what Linux offers and neither the standard library nor
+//! rustix wraps.
 //!
-//! Plain functions of files, devices and processes. It must not know what is compared, what was planned or where
-//! results go: a caller gets bytes, counts and `io::Error`, and gives them a meaning.
+//! Plain functions of files, devices and processes. It must not know what is compared, what was
+//! planned or where results go: a caller gets bytes, counts and `io::Error`, and gives them a
+//! meaning.
 
 #![expect(unsafe_code, reason = "small functions that are safe to call, each with the reason why it is sound")]
 
@@ -32,8 +34,8 @@ use std::os::fd::{AsFd, AsRawFd};
 ///
 /// # Safety
 ///
-/// `argument` must be what the kernel expects of `request`: valid for the kernel's reads and writes during the call,
-/// or null where the request takes no argument.
+/// `argument` must be what the kernel expects of `request`: valid for the kernel's reads and writes
+/// during the call, or null where the request takes no argument.
 unsafe fn ioctl<T>(file: impl AsFd, request: u32, argument: *mut T) -> io::Result<()> {
     // The request's type differs between C libraries (unsigned long, int), hence the cast.
     // SAFETY: the caller vouches for the argument; the descriptor is borrowed and so open.

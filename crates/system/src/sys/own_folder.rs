@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct OwnFolder(OwnedFd);
 
 impl OwnFolder {
-    /// Opens the folder part by part. A symbolic link is followed only where no other user can have made it. The error says
-    /// which part another user could swap.
+    /// Opens the folder part by part. A symbolic link is followed only where no other user can have
+    /// made it. The error says which part another user could swap.
     pub fn open(path: &Path) -> io::Result<OwnFolder> {
         Walk::to(path, false)
     }
@@ -119,8 +119,9 @@ fn is_trusted(owner: u32) -> bool {
     owner == 0 || trusts(owner)
 }
 
-/// In a sticky folder only what belongs to a user (or all of it to the folder's owner) can be renamed by him. A group with the
-/// number of the owner is the owner's own, as useradd(8) makes one for each user.
+/// In a sticky folder only what belongs to a user (or all of it to the folder's owner) can be
+/// renamed by him. A group with the number of the owner is the owner's own, as useradd(8) makes one
+/// for each user.
 fn others_may_rename(found: &Stat) -> bool {
     let is_sticky = found.st_mode & 0o1000 != 0;
     let by_group = found.st_mode & 0o020 != 0 && found.st_gid != 0 && found.st_gid != found.st_uid;

@@ -19,13 +19,14 @@ pub struct Usage {
     pub read_bytes: u64,
 }
 
-/// The calling process gets this signal when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+/// The calling process gets this signal when the thread that started it ends (prctl(2),
+/// PR_SET_PDEATHSIG).
 pub fn die_with_parent(signal: Signal) -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(signal))?)
 }
 
-/// Processes whose parents die become children of the calling process and not of init (PR_SET_CHILD_SUBREAPER), so
-/// that daemons that a workload starts still count as its own.
+/// Processes whose parents die become children of the calling process and not of init
+/// (PR_SET_CHILD_SUBREAPER), so that daemons that a workload starts still count as its own.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
@@ -52,7 +53,8 @@ pub fn wait_with_usage(pid: i32) -> io::Result<(ExitStatus, Usage)> {
 pub fn own_usage() -> Usage {
     // SAFETY: all zeros is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these arguments.
+    // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these
+    // arguments.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     read_usage(&usage)
 }
@@ -69,12 +71,14 @@ pub fn allow_many_files() {
 pub fn children_usage() -> Usage {
     // SAFETY: all zeros is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these arguments.
+    // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these
+    // arguments.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     read_usage(&usage)
 }
 
-/// Does work in the calling thread before all ordinary processes of the machine (SCHED_FIFO), where that is allowed.
+/// Does work in the calling thread before all ordinary processes of the machine (SCHED_FIFO), where
+/// that is allowed.
 pub fn ahead_of_others<T>(work: impl FnOnce() -> T) -> T {
     schedule(libc::SCHED_FIFO, 1);
     let result = work();
@@ -138,8 +142,8 @@ pub(crate) fn process_id(pid: i32) -> io::Result<Pid> {
     if pid > 1 { Pid::from_raw(pid).ok_or_else(refused) } else { Err(refused()) }
 }
 
-/// Children of the calling process, those that it has adopted among them; none where the kernel does not list them
-/// (CONFIG_PROC_CHILDREN).
+/// Children of the calling process, those that it has adopted among them; none where the kernel
+/// does not list them (CONFIG_PROC_CHILDREN).
 pub(crate) fn children() -> Vec<i32> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let listed = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
@@ -206,8 +210,9 @@ impl From<procfs::process::Stat> for Stat {
     }
 }
 
-/// How long the thread of a process that waited longest for a processor has waited for one, since it was started
-/// (/proc/PID/task/TID/schedstat, its second number); zero where the kernel does not count it.
+/// How long the thread of a process that waited longest for a processor has waited for one, since
+/// it was started (/proc/PID/task/TID/schedstat, its second number); zero where the kernel does not
+/// count it.
 pub fn waited_for_processor(pid: i32) -> Duration {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let waited = |thread: std::fs::DirEntry| {
@@ -223,8 +228,8 @@ pub fn all_processes() -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Bytes that a process had read from block devices, with those of the children that it has waited for (proc_pid_io(5));
-/// `None` where it is gone, or the kernel does not count them.
+/// Bytes that a process had read from block devices, with those of the children that it has waited
+/// for (proc_pid_io(5)); `None` where it is gone, or the kernel does not count them.
 pub fn read_bytes(pid: i32) -> Option<u64> {
     Some(procfs::process::Process::new(pid).ok()?.io().ok()?.read_bytes)
 }

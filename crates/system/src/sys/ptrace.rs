@@ -1,7 +1,9 @@
-//! ptrace(2): processes that stop at their system calls, so that another one can see what they ask for and what they get.
+//! ptrace(2): processes that stop at their system calls, so that another one can see what they ask
+//! for and what they get.
 //!
-//! All functions are for the thread that called [`seize`]: the kernel refuses others. Not the `nix` crate, whose wait fails on
-//! signals that it has no name for (a C library sends such to its own threads), after which the process is stopped for good.
+//! All functions are for the thread that called [`seize`]: the kernel refuses others. Not the `nix`
+//! crate, whose wait fails on signals that it has no name for (a C library sends such to its own
+//! threads), after which the process is stopped for good.
 
 use super::process::process_id;
 use std::io;
@@ -24,7 +26,8 @@ pub enum Stop {
     Exit(i64),
     /// It has started another thread or process, which is watched too.
     Started(i32),
-    /// It runs another program now; all threads of its process but itself are gone. Its former thread id.
+    /// It runs another program now; all threads of its process but itself are gone. Its former
+    /// thread id.
     Executed(i32),
     /// It is about to end, and its memory is still there.
     Ending,
@@ -71,7 +74,8 @@ pub fn seize(pid: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, pid, 0, options as usize).map(drop)
 }
 
-/// Watches a thread that runs already, and all that it will start. It goes on, and outlives the caller.
+/// Watches a thread that runs already, and all that it will start. It goes on, and outlives the
+/// caller.
 pub fn seize_running(tid: i32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACECLONE
@@ -111,7 +115,8 @@ pub fn tick(every: std::time::Duration) -> io::Result<()> {
     }
 }
 
-/// Lets a stopped thread go on, with a signal where that is not 0. A thread that is gone is no error.
+/// Lets a stopped thread go on, with a signal where that is not 0. A thread that is gone is no
+/// error.
 pub fn resume(tid: i32, how: Resume, signal: i32) -> io::Result<()> {
     let kind = match how {
         Resume::ToEntry => libc::PTRACE_CONT,
@@ -199,21 +204,25 @@ fn message(tid: i32) -> io::Result<i32> {
     Ok(message as i32)
 }
 
-/// One request. Those that write get, as `data`, the address of a value that the caller keeps until it returns.
+/// One request. Those that write get, as `data`, the address of a value that the caller keeps until
+/// it returns.
 fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<i64> {
     let tid = process_id(tid)?.as_raw_nonzero().get();
-    // SAFETY: this file's requests write at most into a value of the right type whose address its caller passes and keeps.
+    // SAFETY: this file's requests write at most into a value of the right type whose address its
+    // caller passes and keeps.
     match unsafe { libc::ptrace(kind, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         value => Ok(value),
     }
 }
 
-/// Reads memory of a stopped thread into `buffer`; how many bytes there were up to the first that cannot be read.
+/// Reads memory of a stopped thread into `buffer`; how many bytes there were up to the first that
+/// cannot be read.
 pub fn read_memory(tid: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
-    // SAFETY: the local part is `buffer`, which lives through the call; the remote address is the other process's own.
+    // SAFETY: the local part is `buffer`, which lives through the call; the remote address is the
+    // other process's own.
     match unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) } {
         -1 => Err(io::Error::last_os_error()),
         bytes => Ok(bytes as usize),

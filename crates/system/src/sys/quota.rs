@@ -13,7 +13,8 @@ pub struct QuotaUsage {
     pub inodes: u64,
 }
 
-/// As the file system mounted from a device counts it. An error where it counts nothing (ESRCH, ENOSYS).
+/// As the file system mounted from a device counts it. An error where it counts nothing (ESRCH,
+/// ENOSYS).
 pub fn of_user(device: &Path, user: u32) -> io::Result<QuotaUsage> {
     let device = CString::new(device.as_os_str().as_bytes())?;
     // SAFETY: `struct dqblk` is of integers alone, for which zero is a value.

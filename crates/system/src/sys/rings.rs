@@ -1,7 +1,9 @@
-//! Memory that a recorder shares with the programs that it records: a ring of bytes for each thread, which `crates/trace/src/record/preload.c` writes, and
-//! the counter that puts the calls of all threads in one order. The layout is that of the C file.
+//! Memory that a recorder shares with the programs that it records: a ring of bytes for each
+//! thread, which `crates/trace/src/record/preload.c` writes, and the counter that puts the calls of
+//! all threads in one order. The layout is that of the C file.
 //!
-//! Programs can write anything there, so nothing that is read is trusted: it is copied, and all sizes are checked.
+//! Programs can write anything there, so nothing that is read is trusted: it is copied, and all
+//! sizes are checked.
 
 use std::fs::File;
 use std::io;
@@ -158,7 +160,8 @@ impl Rings {
         (0..DESCRIPTORS).for_each(|at| self.byte(start(ring) + KNOWN + at).store(0, Ordering::Relaxed));
     }
 
-    /// Adds the records of a ring that are not read yet, up to a place in the order. False where what is there can be none.
+    /// Adds the records of a ring that are not read yet, up to a place in the order. False where
+    /// what is there can be none.
     pub fn find(&self, ring: usize, limit: u64, found: &mut Vec<Spot>) -> bool {
         let head = self.long(start(ring) + HEAD).load(Ordering::Acquire);
         let mut at = self.tails[ring];
@@ -201,9 +204,11 @@ impl Rings {
     fn copy(&self, ring: usize, at: u64, into: &mut [u8]) {
         let at = (at % RING_BYTES) as usize;
         let length = into.len().min(RING_BYTES as usize - at);
-        // SAFETY: the place lies in this ring of the mapping, with the length; what others write there meanwhile are bytes of any value.
+        // SAFETY: the place lies in this ring of the mapping, with the length; what others write
+        // there meanwhile are bytes of any value.
         let from = unsafe { self.at.as_ptr().add(start(ring) + PAGE + at) };
-        // SAFETY: as above; the buffer is at least as long, and does not overlap with shared memory.
+        // SAFETY: as above; the buffer is at least as long, and does not overlap with shared
+        // memory.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), length) };
     }
 

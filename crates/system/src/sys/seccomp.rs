@@ -1,7 +1,8 @@
-//! seccomp(2): a filter for the caller and all that it will start, by which the kernel stops them at the calls that a tracer
-//! wants to see, and at no others.
+//! seccomp(2): a filter for the caller and all that it will start, by which the kernel stops them
+//! at the calls that a tracer wants to see, and at no others.
 //!
-//! Not the `seccompiler` crate: its filters have one action for all calls, and kill programs of another architecture.
+//! Not the `seccompiler` crate: its filters have one action for all calls, and kill programs of
+//! another architecture.
 
 use std::io;
 
@@ -9,7 +10,8 @@ use std::io;
 pub struct Filter<'a> {
     /// Calls that stop.
     pub stops: &'a [i64],
-    /// Calls that stop where the low half of an argument is one of these: call, number of the argument, values.
+    /// Calls that stop where the low half of an argument is one of these: call, number of the
+    /// argument, values.
     pub stops_with: &'a [(i64, usize, &'a [u32])],
     /// Calls that stop unless an argument has a bit: call, number of the argument, bit.
     pub stops_without: &'a [(i64, usize, u32)],
@@ -32,7 +34,8 @@ const ARCH: u32 = 4;
 const INSTRUCTION: u32 = 8;
 const ARGUMENTS: u32 = 16;
 
-/// From now on, for ever. Without privileges it also takes away that programs become others by their setuid bit.
+/// From now on, for ever. Without privileges it also takes away that programs become others by
+/// their setuid bit.
 pub fn install(filter: &Filter) -> io::Result<()> {
     let program = filter.program();
     if load(&program).is_ok() {

@@ -1,4 +1,5 @@
-//! Files by the C library's streams, a character at a time: what programs do that know nothing of blocks.
+//! Files by the C library's streams, a character at a time: what programs do that know nothing of
+//! blocks.
 
 use std::ffi::{CString, c_int};
 use std::io;

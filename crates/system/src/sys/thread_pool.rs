@@ -1,4 +1,5 @@
-//! Threads that are started before a clock runs, and then do work that borrows, as often as they are asked to.
+//! Threads that are started before a clock runs, and then do work that borrows, as often as they
+//! are asked to.
 
 use std::any::Any;
 use std::io;
@@ -6,8 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// The calling thread and those beside it. A pool of one is the calling thread alone: a new thread takes the scheduler
-/// tens of milliseconds to find a good place for, in which an operation at a time takes twice as long.
+/// The calling thread and those beside it. A pool of one is the calling thread alone: a new thread
+/// takes the scheduler tens of milliseconds to find a good place for, in which an operation at a
+/// time takes twice as long.
 pub struct ThreadPool {
     shared: Arc<Shared>,
     beside: Vec<JoinHandle<()>>,
@@ -37,7 +39,8 @@ impl ThreadPool {
             let shared = pool.shared.clone();
             match std::thread::Builder::new().spawn(move || wait_for_work(&shared, number)) {
                 Ok(thread) => pool.beside.push(thread),
-                // Those that did start wait at the barrier for all time: there are too few for it to open.
+                // Those that did start wait at the barrier for all time: there are too few for it
+                // to open.
                 Err(error) => {
                     pool.beside.clear();
                     return Err(error);
@@ -51,8 +54,8 @@ impl ThreadPool {
         self.beside.len() + 1
     }
 
-    /// Gives each thread one of the items, from the first on, and waits for all; what became of them, in order. The
-    /// error is a panic's.
+    /// Gives each thread one of the items, from the first on, and waits for all; what became of
+    /// them, in order. The error is a panic's.
     pub fn each<T: Send, R: Send>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -75,8 +78,8 @@ impl ThreadPool {
         if self.beside.is_empty() {
             return work(0);
         }
-        // SAFETY: only the lifetime changes. The threads follow the pointer between the two barriers alone, and this
-        // function returns when all have come to the second one.
+        // SAFETY: only the lifetime changes. The threads follow the pointer between the two
+        // barriers alone, and this function returns when all have come to the second one.
         let erased = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
         self.shared.set(Some(Work(erased)));
         self.shared.begin.wait();

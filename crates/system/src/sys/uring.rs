@@ -116,11 +116,12 @@ impl Ring {
         self.in_flight += 1;
     }
 
-    /// Hands what was queued to the kernel and waits until a request has ended, but not longer than said.
+    /// Hands what was queued to the kernel and waits until a request has ended, but not longer than
+    /// said.
     ///
-    /// In two calls, the second only where nothing has ended in the first: a thread that submits and goes to sleep in one
-    /// is woken up late. On two processors and an image in memory a direct read by itself took 10 µs in two calls and 17
-    /// in one.
+    /// In two calls, the second only where nothing has ended in the first: a thread that submits
+    /// and goes to sleep in one is woken up late. On two processors and an image in memory a direct
+    /// read by itself took 10 µs in two calls and 17 in one.
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<()> {
         if !self.ring.submission().is_empty() {
             may_pass(self.ring.submit())?;
@@ -138,8 +139,8 @@ impl Ring {
         })
     }
 
-    /// A request that has ended, and how many bytes it moved. Its slot may be taken again; until then its buffer holds
-    /// what was read.
+    /// A request that has ended, and how many bytes it moved. Its slot may be taken again; until
+    /// then its buffer holds what was read.
     pub fn ended(&mut self) -> Option<(usize, io::Result<usize>)> {
         let entry = self.ring.completion().next()?;
         let (slot, result) = (entry.user_data() as usize, entry.result());
@@ -173,8 +174,8 @@ fn may_pass(waited: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// The cheapest kind of ring that the kernel has: completions are worked off by the one thread that waits for them,
-/// which that thread must say itself. Otherwise a plain one.
+/// The cheapest kind of ring that the kernel has: completions are worked off by the one thread that
+/// waits for them, which that thread must say itself. Otherwise a plain one.
 fn make(entries: u32) -> io::Result<(IoUring, bool)> {
     let quick = IoUring::builder().setup_single_issuer().setup_defer_taskrun().setup_r_disabled().build(entries);
     match quick {

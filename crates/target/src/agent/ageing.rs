@@ -1,9 +1,10 @@
 //! Makes a fresh file system old, or full, before the work and outside of every phase.
 //!
-//! What is done comes from the round's seed and the size of the device alone, so that every target of a round has the
-//! same done to it, and a file system that compresses is left with more room, as it would be. What then lies on it is
-//! read back as a digest, equal for all; how it lies there is recorded as facts. Afterwards everything is durable and
-//! cold, and the folder for the work is made, as on a fresh file system.
+//! What is done comes from the round's seed and the size of the device alone, so that every target
+//! of a round has the same done to it, and a file system that compresses is left with more room, as
+//! it would be. What then lies on it is read back as a digest, equal for all; how it lies there is
+//! recorded as facts. Afterwards everything is durable and cold, and the folder for the work is
+//! made, as on a fresh file system.
 
 use super::git;
 use crate::probe::layout;
@@ -75,8 +76,8 @@ pub(crate) fn age(
     Ok(facts)
 }
 
-/// As after a mkfs: the work's folder is new, and nothing is cached. The file system's own list of free space is read
-/// while nothing of it is only in memory, and its traces are dropped again.
+/// As after a mkfs: the work's folder is new, and nothing is cached. The file system's own list of
+/// free space is read while nothing of it is only in memory, and its traces are dropped again.
 fn make_ready(stack: &BuiltStack, runner: &StepRunner, link: &mut Link, facts: &mut Facts) -> Result<()> {
     std::fs::remove_dir(&stack.root)?;
     std::fs::create_dir(&stack.root).context("cannot make a folder on the aged file system")?;

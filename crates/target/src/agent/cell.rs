@@ -37,7 +37,8 @@ pub(crate) fn run(cell: &Cell, machine: Option<Provenance>, place: &Place, link:
     Ok(())
 }
 
-/// Tries the target of these cells: whether it can be built and written to, and whether each work has what it needs on it.
+/// Tries the target of these cells: whether it can be built and written to, and whether each work
+/// has what it needs on it.
 pub(crate) fn try_out(cells: &[Cell], place: &Place, link: &mut Link) -> Result<()> {
     let (mut built, mut free) = (None, None);
     for cell in cells {
@@ -129,8 +130,8 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
     lacks.chain(unsourced).chain(cannot).chain(unrecorded).chain(unsupported_by(cell, workload, place)).collect()
 }
 
-/// Links that the work makes and the file system cannot hold, snapshots that it does not take, and images that are only
-/// read.
+/// Links that the work makes and the file system cannot hold, snapshots that it does not take, and
+/// images that are only read.
 fn unsupported_by(cell: &Cell, workload: &dyn Workload, place: &Place) -> Option<String> {
     let driver = cell.target.fs.as_deref().and_then(fs::find);
     match (driver.is_some_and(|driver| driver.making.image.is_some()), workload.description().makes_image) {
@@ -193,7 +194,8 @@ fn refuse_words(target: &Target, driver: &Filesystem) -> Result<()> {
     }
 }
 
-/// Trimming punches holes into an image, and whatever is written next would fill them, on the next target.
+/// Trimming punches holes into an image, and whatever is written next would fill them, on the next
+/// target.
 fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&str]) -> Option<String> {
     let variant = target.variant.as_deref();
     let lacks = |operation: &&&str| driver.is_none_or(|driver| driver.upkeep(operation, variant).is_none());
@@ -261,7 +263,8 @@ impl CellRun<'_> {
         })
     }
 
-    /// Builds the stack as a cell does and writes a file. Bytes that are free, where they are as many as can be written.
+    /// Builds the stack as a cell does and writes a file. Bytes that are free, where they are as
+    /// many as can be written.
     fn touch(&mut self) -> Result<Option<u64>> {
         let stack = self.build()?;
         let wrong = provenance::of_cell(self.cell, &stack, &self.runner)?.mismatches;
@@ -312,7 +315,8 @@ impl CellRun<'_> {
             repeats: self.cell.work.repeats.0,
             trim: self.cell.target.discard == Discard::Trim,
         };
-        // What others have written to a folder that was there already is on its way, and would count as the work's.
+        // What others have written to a folder that was there already is on its way, and would
+        // count as the work's.
         stack.make_durable(&self.runner)?;
         let mut stage = Stage::new(script, &stack, &self.runner, self.link, &self.deadline, self.account);
         self.workload.run(&mut stage, settings)?;

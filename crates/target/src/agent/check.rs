@@ -1,5 +1,5 @@
-//! What this machine has against settings of a plan, before anything is touched: paths that are not there, no room, and
-//! devices that must not be erased.
+//! What this machine has against settings of a plan, before anything is touched: paths that are not
+//! there, no room, and devices that must not be erased.
 
 use crate::stack::backing;
 use crate::stack::safety::{self, Users};
@@ -57,7 +57,8 @@ fn of_workload(chosen: &Chosen) -> Vec<Objection> {
     own.into_iter().chain(missing_source(&chosen.settings)).collect()
 }
 
-/// Symlinks and by-id names are resolved first; then `lsblk` and `wipefs` are asked and every refusal is given.
+/// Symlinks and by-id names are resolved first; then `lsblk` and `wipefs` are asked and every
+/// refusal is given.
 fn of_device(path: &Path, settings: &Settings) -> Vec<Objection> {
     match device_facts(path).map(|facts| facts.refusals(&settings.texts("signatures"))) {
         Ok(refusals) => refusals.into_iter().map(|why| Objection::refusal("path", why)).collect(),
@@ -108,7 +109,8 @@ fn device_facts(path: &Path) -> Result<DeviceFacts> {
     Ok(DeviceFacts { node, instance: devices::instance(number), tree, parents, signatures, users })
 }
 
-/// By numbers, as names may be links or other nodes. `numbers` are of the device and of all that it is a part of.
+/// By numbers, as names may be links or other nodes. `numbers` are of the device and of all that it
+/// is a part of.
 fn users(device: &Path, numbers: Vec<(u32, u32)>) -> Users {
     let lower: Vec<(u32, u32)> = numbers.iter().flat_map(|number| devices::all_below_loop(*number)).collect();
     let numbers = [numbers, lower.clone()].concat();
@@ -126,8 +128,8 @@ fn users(device: &Path, numbers: Vec<(u32, u32)>) -> Users {
     }
 }
 
-/// What is still there after a second. Others come and go, such as a `losetup` that tries a device which another one has
-/// just got.
+/// What is still there after a second. Others come and go, such as a `losetup` that tries a device
+/// which another one has just got.
 fn lasting<A, B>(look: impl Fn() -> (Vec<A>, Vec<B>)) -> (Vec<A>, Vec<B>) {
     let mut seen = look();
     for _ in 0..10 {

@@ -1,6 +1,7 @@
-//! The raw speed of a backing, once a run, to set results beside: what `hdparm -tT` calls buffered and cached reads,
-//! 4 KiB random reads, and 4 KiB writes each made durable. Five readings of at most a tenth of a second each, of which the
-//! fastest counts, as others can only slow a disk down: an orientation, not a verdict.
+//! The raw speed of a backing, once a run, to set results beside: what `hdparm -tT` calls buffered
+//! and cached reads, 4 KiB random reads, and 4 KiB writes each made durable. Five readings of at
+//! most a tenth of a second each, of which the fastest counts, as others can only slow a disk down:
+//! an orientation, not a verdict.
 
 use crate::stage::caches;
 use anyhow::{Context, Result};
@@ -33,7 +34,8 @@ impl Readings {
 pub(crate) const USUAL: Readings = Readings { number: 5, most: Duration::from_millis(100) };
 /// Where each reading is the same.
 pub(crate) const ONE: Readings = Readings { number: 1, most: Duration::from_millis(20) };
-/// A reading of a fast disk needs no more than this, and what a clock and a scheduler do to it is small.
+/// A reading of a fast disk needs no more than this, and what a clock and a scheduler do to it is
+/// small.
 const ENOUGH: Duration = Duration::from_millis(25);
 /// Least number of reads: on a rotating disk, fewer would measure its angle.
 const LEAST_TURNS: u64 = 16;

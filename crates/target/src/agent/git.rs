@@ -1,8 +1,9 @@
-//! Ageing as a developer's day does it: a clone, and pull after pull (Conway et al.: File Systems Fated for Senescence?
-//! Nonsense, Says Science!, FAST 2017).
+//! Ageing as a developer's day does it: a clone, and pull after pull (Conway et al.: File Systems
+//! Fated for Senescence? Nonsense, Says Science!, FAST 2017).
 //!
-//! The history is made once per run, in memory, and served over `file://`, so that each pull brings a pack and unpacks
-//! it as from a server. git's own tidying up is off: it would start in the background whenever it likes.
+//! The history is made once per run, in memory, and served over `file://`, so that each pull brings
+//! a pack and unpacks it as from a server. git's own tidying up is off: it would start in the
+//! background whenever it likes.
 
 use crate::stack::{Argv, argv};
 use crate::stage::BuiltStack;

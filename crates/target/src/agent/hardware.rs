@@ -62,8 +62,8 @@ fn split(words: &str) -> Vec<String> {
     words.split_whitespace().map(String::from).collect()
 }
 
-/// `zfs.zfs_txg_timeout=1`: a parameter of a module, with its value. The kernel does not say so where it knows no such module or
-/// parameter.
+/// `zfs.zfs_txg_timeout=1`: a parameter of a module, with its value. The kernel does not say so
+/// where it knows no such module or parameter.
 fn parameter(word: &str) -> Option<(&str, &str)> {
     word.split_once('=').filter(|(name, _)| name.contains('.'))
 }

@@ -1,7 +1,9 @@
-//! What a file system that stands can hold and do, tried on it after the work, outside of every timer: how long a name and
-//! how large a file it takes, whether it says when a file was made, whether copies can share blocks.
+//! What a file system that stands can hold and do, tried on it after the work, outside of every
+//! timer: how long a name and how large a file it takes, whether it says when a file was made,
+//! whether copies can share blocks.
 //!
-//! Drivers say what their makers document; this is what the kernel answers here. Where the two differ, both are shown.
+//! Drivers say what their makers document; this is what the kernel answers here. Where the two
+//! differ, both are shown.
 
 use crate::stack::fs::feature::{CREATION_TIME, REFLINKS};
 use pickfs_core::plan::{FILE, NAME};
@@ -16,10 +18,12 @@ use std::time::{Duration, Instant};
 
 const TRIAL: &str = ".pickfs-limits";
 const COPY: &str = ".pickfs-limits-copy";
-/// More than the smallest files that are kept in an inode, and a multiple of every block size in use.
+/// More than the smallest files that are kept in an inode, and a multiple of every block size in
+/// use.
 const CONTENT: usize = 256 << 10;
-/// What a file made longer may take of the device, and all lengths together of time. Where holes cost more, as each needs
-/// pointers (reiserfs) or blocks (FAT), it is not tried on; no single length is more than twice the one before.
+/// What a file made longer may take of the device, and all lengths together of time. Where holes
+/// cost more, as each needs pointers (reiserfs) or blocks (FAT), it is not tried on; no single
+/// length is more than twice the one before.
 const MOST_SPACE: u64 = 4 << 20;
 const MOST_TIME: Duration = Duration::from_secs(5);
 /// No file is longer, on any file system.
@@ -81,8 +85,8 @@ struct Spent {
     time: Duration,
 }
 
-/// The largest length that ftruncate(2) takes; nothing is written. The search goes up by doubling, so that it ends soon
-/// where a hole is not free.
+/// The largest length that ftruncate(2) takes; nothing is written. The search goes up by doubling,
+/// so that it ends soon where a hole is not free.
 fn largest(set_len: impl Fn(u64) -> io::Result<()>, spent: impl Fn() -> Spent) -> Result<u64, &'static str> {
     let takes = |bytes: u64| {
         let taken = match set_len(bytes) {
@@ -165,7 +169,8 @@ mod tests {
         assert_eq!((any.len(), any["tried: largest file"].as_str()), (3, "no limit below 8 EiB"));
     }
 
-    /// What is found where a length above `limit` fails so, and each byte of the longest so far takes so much space and time.
+    /// What is found where a length above `limit` fails so, and each byte of the longest so far
+    /// takes so much space and time.
     fn found(
         limit: u64,
         fails: Errno,
@@ -203,7 +208,8 @@ mod tests {
         assert_eq!(found(ANY, Errno::FBIG, |_| 0, slow), Err("not tried: it takes too long"));
     }
 
-    /// As every machine has some: limits of a memory file system are those of the kernel's page cache.
+    /// As every machine has some: limits of a memory file system are those of the kernel's page
+    /// cache.
     #[test]
     fn a_file_system_is_tried_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();

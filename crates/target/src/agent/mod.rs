@@ -1,7 +1,9 @@
-//! The target side: `pickfs agent` reads one request on stdin, does it, and says what happened on stdout.
+//! The target side: `pickfs agent` reads one request on stdin, does it, and says what happened on
+//! stdout.
 //!
-//! It owns needs, stack, provenance, phases, probes and teardown. It must not know how it was reached, what other
-//! cells there are, nor what a number means: no executor, no report, no statistics.
+//! It owns needs, stack, provenance, phases, probes and teardown. It must not know how it was
+//! reached, what other cells there are, nor what a number means: no executor, no report, no
+//! statistics.
 
 #![expect(
     clippy::disallowed_methods,
@@ -41,7 +43,8 @@ use pickfs_system::process;
 use std::io::BufRead;
 use std::path::PathBuf;
 
-/// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on stderr.
+/// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on
+/// stderr.
 pub fn main() -> u8 {
     match read_request().and_then(|request| serve(&request)) {
         Ok(()) => 0,

@@ -1,5 +1,6 @@
-//! The disk that a tree is brought from, where the work is done in a guest: a folder of the host is none of its own, so
-//! the tree is put on an ext4 of its own, without root, and the guest gets that read only.
+//! The disk that a tree is brought from, where the work is done in a guest: a folder of the host is
+//! none of its own, so the tree is put on an ext4 of its own, without root, and the guest gets that
+//! read only.
 
 use crate::stack::{Place, Step, argv};
 use crate::steps::StepRunner;
@@ -9,7 +10,8 @@ use pickfs_core::plan::Work;
 use pickfs_core::protocol::Link;
 use std::path::{Path, PathBuf};
 
-/// Room for what is not the files' bytes: an inode and a part of a directory for each, and the file system's own.
+/// Room for what is not the files' bytes: an inode and a part of a directory for each, and the file
+/// system's own.
 const AN_ENTRY: u64 = 512;
 const ITS_OWN: u64 = 16 << 20;
 const BLOCK: u64 = 4096;

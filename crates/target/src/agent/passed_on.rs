@@ -1,5 +1,6 @@
-//! What layers above a file system pass on to it, tried before the work, outside of every timer: whether fsync(2) waits for the
-//! disk, extended attributes, locks and hard links. What their authors document is not asked.
+//! What layers above a file system pass on to it, tried before the work, outside of every timer:
+//! whether fsync(2) waits for the disk, extended attributes, locks and hard links. What their
+//! authors document is not asked.
 
 use crate::probe::device::counters_of;
 use crate::stage::BuiltStack;
@@ -19,7 +20,8 @@ const CONTENT: usize = 1 << 20;
 /// Of the round's random numbers.
 const STREAM: u64 = 0x61_62_6f_76_65;
 
-/// Adds what was found to what is in effect. A target with an fsync(2) that does not wait for its disk is weakened.
+/// Adds what was found to what is in effect. A target with an fsync(2) that does not wait for its
+/// disk is weakened.
 pub(crate) fn tried(stack: &BuiltStack, runner: &StepRunner, provenance: &mut Provenance) -> Result<()> {
     let Some(last) = stack.above.last() else { return Ok(()) };
     let (trial, link) = (stack.root.join(TRIAL), stack.root.join(LINK));
@@ -60,7 +62,8 @@ fn found(stack: &BuiltStack, runner: &StepRunner, trial: &Path, link: &Path) -> 
     Ok(found.into_iter().chain(of_folder).chain(of_file).collect())
 }
 
-/// Whether the devices have written that many bytes when it has returned; nothing where they count none.
+/// Whether the devices have written that many bytes when it has returned; nothing where they count
+/// none.
 fn waits(stack: &BuiltStack, least: u64, sync: impl FnOnce() -> std::io::Result<()>) -> Option<bool> {
     let devices = stack.subject.devices();
     let before = counters_of(&devices)?;

@@ -1,5 +1,5 @@
-//! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw speed taken. Every
-//! step stays until the host has it undone.
+//! Once per run: backings made, sources staged in memory, host settings fixed, the drive's raw
+//! speed taken. Every step stays until the host has it undone.
 
 use super::cell::needs_of_target;
 use super::{drive, git, other_disk, provenance};
@@ -188,8 +188,9 @@ fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<SeenBack
     Ok(SeenBacking { hardware: BackingHardware { raw_speed: Some(speed), ..hardware }, facts })
 }
 
-/// A work whose needs are not met is left alone: its cells will be skipped with the reasons. Machines elsewhere may have
-/// what this one lacks, so for them it is tried nevertheless: only what staging itself needs must be here.
+/// A work whose needs are not met is left alone: its cells will be skipped with the reasons.
+/// Machines elsewhere may have what this one lacks, so for them it is tried nevertheless: only what
+/// staging itself needs must be here.
 fn stage_source(chosen: &Chosen, runner: &StepRunner, cells: CellsRun) -> Result<()> {
     let workload =
         workload::find(&chosen.name).with_context(|| format!("this agent knows no workload `{}`", chosen.name))?;
@@ -206,7 +207,8 @@ fn stage_source(chosen: &Chosen, runner: &StepRunner, cells: CellsRun) -> Result
     staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
 }
 
-/// Bytes of memory, where settings of the kernel may be changed: without root they stay as they are, and are recorded.
+/// Bytes of memory, where settings of the kernel may be changed: without root they stay as they
+/// are, and are recorded.
 fn memory_if_root() -> Result<Option<u64>> {
     use procfs::Current;
     if !rustix::process::geteuid().is_root() {
@@ -215,7 +217,8 @@ fn memory_if_root() -> Result<Option<u64>> {
     Ok(Some(procfs::Meminfo::current().context("cannot read /proc/meminfo")?.mem_total))
 }
 
-/// For machines elsewhere: images and staged sources, packed; nothing that needs root, and nothing is set or mounted.
+/// For machines elsewhere: images and staged sources, packed; nothing that needs root, and nothing
+/// is set or mounted.
 fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bundle> {
     runner.take(recipe::folder_in_memory(runner.place), link)?;
     let mut made = Vec::new();
@@ -289,8 +292,8 @@ fn module_source(source: fs::parts::ModuleSource) -> ModuleSource {
     ModuleSource { package: source.package.into(), tools: source.tools.into() }
 }
 
-/// Files and devices that are the disks of a backing elsewhere: none where the machine makes it itself; no answer where
-/// it cannot be taken elsewhere.
+/// Files and devices that are the disks of a backing elsewhere: none where the machine makes it
+/// itself; no answer where it cannot be taken elsewhere.
 fn disks(chosen: &Chosen, place: &Place) -> Option<Vec<PathBuf>> {
     match backing::find(&chosen.name)?.elsewhere {
         Elsewhere::Never => None,
@@ -310,8 +313,9 @@ fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
     }
     let archive = memory.join(STAGED);
     let [memory, shown] = [memory, &archive].map(|path| path.display().to_string());
-    // By name: else they lie in the order in which they happened to be made, and in each guest as well. Without root all
-    // files are this user's, whose number would reach the guest: there they are root's, as those that root stages are.
+    // By name: else they lie in the order in which they happened to be made, and in each guest as
+    // well. Without root all files are this user's, whose number would reach the guest: there they
+    // are root's, as those that root stages are.
     let mut words = vec!["tar", "-c", "--sort=name", "-f", &shown, "-C", &memory];
     if !rustix::process::geteuid().is_root() {
         words.extend(["--owner=root:0", "--group=root:0"]);
@@ -321,8 +325,9 @@ fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
     Ok(Some(archive))
 }
 
-/// On a machine that was made for this one cell: what was prepared elsewhere is brought here, and the settings are made.
-/// The machine goes when the cell is done, so nothing is kept for undoing. The cell as it is here, and what its machine is.
+/// On a machine that was made for this one cell: what was prepared elsewhere is brought here, and
+/// the settings are made. The machine goes when the cell is done, so nothing is kept for undoing.
+/// The cell as it is here, and what its machine is.
 pub(crate) fn arrive(arrival: &Arrival, cell: &Cell, place: &Place, link: &mut Link) -> Result<(Cell, Provenance)> {
     let cell = Cell { target: on_disks(&cell.target, &arrival.disks), ..cell.clone() };
     let mut runner = StepRunner::new(place, Scope::Run);
@@ -348,8 +353,8 @@ pub fn on_machine(target: &Target, place: &Place, disk_names: impl Fn(usize) -> 
     on_disks(target, &disk_names(disks(&target.backing, place).map_or(0, |disks| disks.len())))
 }
 
-/// The target on this machine: what are files and devices elsewhere are these disks here. The size stays, as the time
-/// that is allowed for ageing comes from it.
+/// The target on this machine: what are files and devices elsewhere are these disks here. The size
+/// stays, as the time that is allowed for ageing comes from it.
 pub fn on_disks(target: &Target, disks: &[PathBuf]) -> Target {
     let mut target = target.clone();
     if let Some((first, more)) = disks.split_first() {

@@ -25,8 +25,8 @@ pub(crate) fn versions(programs: Vec<(&'static str, Argv)>, run: &str) -> Vec<(S
     programs.into_iter().map(|(name, words)| (format!("{VERSION}{name}"), said(&words))).collect()
 }
 
-/// Some programs say their version with their usage alone: in a line of it, or before it. A package that dpkg does not know, as
-/// in a guest, has none.
+/// Some programs say their version with their usage alone: in a line of it, or before it. A package
+/// that dpkg does not know, as in a guest, has none.
 fn version_in(said: &str) -> String {
     if said.starts_with("dpkg-query: ") {
         return format!("{NO_LISTING}{said}");
@@ -97,7 +97,8 @@ pub(crate) fn of_cell(cell: &Cell, stack: &BuiltStack, runner: &StepRunner) -> R
     Ok(provenance)
 }
 
-/// Adds how layers above are mounted, and versions of their programs; what contradicts the plan in that.
+/// Adds how layers above are mounted, and versions of their programs; what contradicts the plan in
+/// that.
 fn of_above(all: &[AboveMount], runner: &StepRunner, facts: &mut Facts) -> Result<Vec<String>> {
     let mut mismatches = Vec::new();
     for (number, above) in all.iter().enumerate() {
@@ -136,8 +137,8 @@ fn documented(driver: Option<&Filesystem>) -> BTreeMap<String, u64> {
     largest.into_iter().filter_map(|(what, bytes)| Some((what.to_string(), bytes?))).collect()
 }
 
-/// What users can have of this file system, with blanks between; of one that we did not make, as far as its type and
-/// its mount options tell. Nothing where no driver knows it.
+/// What users can have of this file system, with blanks between; of one that we did not make, as
+/// far as its type and its mount options tell. Nothing where no driver knows it.
 fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> Option<String> {
     let features = match stack.driver {
         Some(driver) => {
@@ -154,7 +155,8 @@ fn features(stack: &BuiltStack, kind: &str, shown: &[String], facts: &Facts) -> 
     Some(features.iter().filter(|name| !is_hidden(name)).copied().collect::<Vec<_>>().join(" "))
 }
 
-/// A block device and, if it is a loop device, the disk below: what the kernel says of them, and of their queues in words.
+/// A block device and, if it is a loop device, the disk below: what the kernel says of them, and of
+/// their queues in words.
 pub(crate) fn of_backing(number: (u32, u32)) -> (BackingHardware, Facts) {
     let (device, in_words) = in_brief(number);
     let mut facts = Facts::from([("device".to_string(), in_words)]);
@@ -166,7 +168,8 @@ pub(crate) fn of_backing(number: (u32, u32)) -> (BackingHardware, Facts) {
     (BackingHardware { device: Some(device), disk_below, ..BackingHardware::default() }, facts)
 }
 
-/// With "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O 1".
+/// With "loop0, scheduler none, write cache write back, sectors 512/512 B, rotational 0, direct I/O
+/// 1".
 fn in_brief(number: (u32, u32)) -> (Disk, String) {
     let queue = |name: &str| queue_setting(number, name);
     let sys = devices::sys_path(number);
@@ -238,8 +241,8 @@ fn in_place_mismatch(stack: &BuiltStack, attributes: Option<&[String]>) -> Optio
     missing.then(|| format!("asked for nodatacow, the kernel shows these attributes: {shown}"))
 }
 
-/// "rack-7 (3f9a01bc)": clones have one name, and machines of a rack one kind of hardware. The machine's own number is secret,
-/// so that its hash stands here (machine-id(5)).
+/// "rack-7 (3f9a01bc)": clones have one name, and machines of a rack one kind of hardware. The
+/// machine's own number is secret, so that its hash stands here (machine-id(5)).
 fn host_name() -> Option<String> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let number = content("/etc/machine-id").or_else(|| content("/sys/class/dmi/id/product_uuid"));

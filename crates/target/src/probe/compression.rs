@@ -1,13 +1,14 @@
 //! What compression saved: of f2fs by file ([`super::saved`]), of btrfs by extent.
 //!
-//! Of btrfs it is which extents files have, compressed how, shared by whom. The figures are those of
-//! [compsize](https://github.com/kilobyte/compsize) to the byte, which people know and trust.
+//! Of btrfs it is which extents files have, compressed how, shared by whom. The figures are those
+//! of [compsize](https://github.com/kilobyte/compsize) to the byte, which people know and trust.
 //!
-//! The table is of everything below the mount point. It needs root; else there is nothing to read. What is counted, as
-//! compsize does:
+//! The table is of everything below the mount point. It needs root; else there is nothing to read.
+//! What is counted, as compsize does:
 //! * every name of a regular file, a hard linked one at each of its names;
-//! * an extent on disk once, however many references it has, under the type of the reference that is met first
-//!   (an extent may be preallocated here and written there, so the walk goes in readdir order, as compsize's);
+//! * an extent on disk once, however many references it has, under the type of the reference that
+//!   is met first (an extent may be preallocated here and written there, so the walk goes in
+//!   readdir order, as compsize's);
 //! * what lies inline in the metadata by the length of the item less its header;
 //! * holes not at all.
 
@@ -74,8 +75,8 @@ fn row_readings(name: &str, row: Row) -> [Reading; 3] {
     ]
 }
 
-/// The names of rows, in the order of the kernel's compression numbers; preallocated extents hold no data yet, so
-/// they get a row of their own.
+/// The names of rows, in the order of the kernel's compression numbers; preallocated extents hold
+/// no data yet, so they get a row of their own.
 pub(crate) const TYPES: [&str; 5] = ["none", "zlib", "lzo", "zstd", PREALLOCATED];
 const PREALLOCATED: &str = "prealloc";
 const UNKNOWN: &str = "unknown";
@@ -83,7 +84,8 @@ const UNKNOWN: &str = "unknown";
 /// What a tree takes on the disk, by compression type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompressionTable {
-    /// Only types that were met; compsize prints no row whose extents are all counted under another type.
+    /// Only types that were met; compsize prints no row whose extents are all counted under another
+    /// type.
     pub rows: BTreeMap<&'static str, Row>,
     /// Names of regular files.
     pub files: u64,
@@ -117,8 +119,8 @@ impl CompressionTable {
     }
 }
 
-/// Accounts for the tree below `root`, subvolumes included, other mounts not. What is dirty is written first, as an
-/// extent gets its place only then.
+/// Accounts for the tree below `root`, subvolumes included, other mounts not. What is dirty is
+/// written first, as an extent gets its place only then.
 pub fn compression_table(root: &Path) -> io::Result<CompressionTable> {
     rustix::fs::syncfs(File::open(root)?)?;
     let mount = mount_of(root);
@@ -134,8 +136,9 @@ pub fn compression_table(root: &Path) -> io::Result<CompressionTable> {
     Ok(extents.table)
 }
 
-/// Bytes on the disk of extents outside the metadata that only subvolumes below `root` refer to, and not the one that
-/// it lies in: what its snapshots hold alone, together. They would be free without them.
+/// Bytes on the disk of extents outside the metadata that only subvolumes below `root` refer to,
+/// and not the one that it lies in: what its snapshots hold alone, together. They would be free
+/// without them.
 pub fn bytes_of_subvolumes_alone(root: &Path) -> io::Result<u64> {
     rustix::fs::syncfs(File::open(root)?)?;
     let (mount, own) = (mount_of(root), root.metadata()?.dev());
@@ -158,7 +161,8 @@ pub fn bytes_of_subvolumes_alone(root: &Path) -> io::Result<u64> {
     Ok(extents.values().filter(|(_, is_own)| !is_own).map(|(bytes, _)| bytes).sum())
 }
 
-/// Subvolumes have device numbers of their own, so it takes the mount's id to tell them from other file systems.
+/// Subvolumes have device numbers of their own, so it takes the mount's id to tell them from other
+/// file systems.
 pub(super) fn mount_of(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
     Some(stat.stx_mnt_id)
@@ -271,8 +275,8 @@ mod tests {
         assert_eq!(Compression.read(&Subject { filesystem: "ext4".into(), ..Subject::default() }), []);
     }
 
-    /// An item as the kernel lays it out: generation, ram_bytes, compression, encryption, encoding, type, then four
-    /// numbers.
+    /// An item as the kernel lays it out: generation, ram_bytes, compression, encryption, encoding,
+    /// type, then four numbers.
     fn item(compression: u8, kind: u8, ram_bytes: u64, numbers: [u64; 4]) -> Vec<u8> {
         let mut item = 7u64.to_le_bytes().to_vec();
         item.extend(ram_bytes.to_le_bytes());

@@ -1,9 +1,10 @@
-//! Busy CPU of the whole system, kernel threads included: that is where file systems compress, checksum and write
-//! back, which no program's own CPU time shows.
+//! Busy CPU of the whole system, kernel threads included: that is where file systems compress,
+//! checksum and write back, which no program's own CPU time shows.
 //!
-//! Busy is what is neither idle nor stolen, of all the time that the CPUs were there. The kernel notes when a CPU goes to
-//! sleep and when it wakes up. /proc/timer_list shows that in nanoseconds, to root; /proc/stat shows it in clock ticks (10 ms), which
-//! would be most of a short phase. The ticks of busy time in /proc/stat would miss work between two ticks, and a guest whose host is
+//! Busy is what is neither idle nor stolen, of all the time that the CPUs were there. The kernel
+//! notes when a CPU goes to sleep and when it wakes up. /proc/timer_list shows that in nanoseconds,
+//! to root; /proc/stat shows it in clock ticks (10 ms), which would be most of a short phase. The
+//! ticks of busy time in /proc/stat would miss work between two ticks, and a guest whose host is
 //! slow gets few of them: there all of the system was less than a part of it.
 
 use super::{Probe, Reading, Subject, counter};
@@ -11,7 +12,8 @@ use procfs::{CpuTime, Current, CurrentSI, KernelStats, Uptime};
 
 pub(crate) struct Cpu;
 
-/// What simulated processors have done beside the one that the kernel knows (`processors.c` of the executor `sim`).
+/// What simulated processors have done beside the one that the kernel knows (`processors.c` of the
+/// executor `sim`).
 const BESIDE: &str = "/sys/module/simdisk/parameters/beside_ns";
 
 pub(crate) const SYSTEM_WIDE_NS: &str = "cpu_system_wide_ns";
@@ -39,8 +41,8 @@ pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / procfs::ticks_per_second().max(1)
 }
 
-/// Nanoseconds that CPUs were busy, and that were stolen, `up` seconds after the boot; `timers` is /proc/timer_list, or empty. The
-/// first has no zero.
+/// Nanoseconds that CPUs were busy, and that were stolen, `up` seconds after the boot; `timers` is
+/// /proc/timer_list, or empty. The first has no zero.
 fn used(stat: &KernelStats, up: f64, timers: &str) -> (f64, f64) {
     let all = &stat.total;
     let stolen = ns(all.steal.unwrap_or(0));
@@ -55,9 +57,10 @@ fn ns(ticks: u64) -> f64 {
     (ticks * tick_ns()) as f64
 }
 
-/// Nanoseconds that the CPUs were there, and of these idle, from the text of /proc/timer_list; nothing if it has other CPUs than `idle`,
-/// each CPU's idle nanoseconds by /proc/stat. The list counts a sleep when it ends, and does not show whether one goes on: the sleep
-/// that began last is added where that comes nearer to /proc/stat, which counts it.
+/// Nanoseconds that the CPUs were there, and of these idle, from the text of /proc/timer_list;
+/// nothing if it has other CPUs than `idle`, each CPU's idle nanoseconds by /proc/stat. The list
+/// counts a sleep when it ends, and does not show whether one goes on: the sleep that began last is
+/// added where that comes nearer to /proc/stat, which counts it.
 fn exact(timers: &str, idle: &[f64]) -> Option<(f64, f64)> {
     let number = |line: &str, name: &str| {
         line.strip_prefix(name)?.trim_start_matches([' ', ':']).split(' ').next()?.parse().ok()
@@ -119,7 +122,8 @@ mod tests {
         let difference =
             |(busy, stolen): (f64, f64), (before, before_stolen): (f64, f64)| [busy - before, stolen - before_stolen];
         let before = used_at(100.0, 700, 12_000, 50, 0);
-        // Ten seconds of two CPUs, of which six idle, one waiting for a disk and two stolen; the kernel saw one tick.
+        // Ten seconds of two CPUs, of which six idle, one waiting for a disk and two stolen; the
+        // kernel saw one tick.
         let after = used_at(110.0, 701, 12_600, 150, 200);
         assert_eq!(difference(after, before), [11e9, 2e9]);
     }

@@ -1,8 +1,9 @@
 //! What the block device did: the truth below every cache. Also of the disk below a loop device.
 //!
-//! The fields are those of /proc/diskstats, read from /sys/dev/block/MAJOR:MINOR/stat (kernel documentation,
-//! block/stat.rst): sectors are always 512 bytes there, requests are counted after merging and when they end, flushes
-//! only on whole disks. `busy` is sampled by the kernel at clock ticks: a bound, not a utilisation of fast devices.
+//! The fields are those of /proc/diskstats, read from /sys/dev/block/MAJOR:MINOR/stat (kernel
+//! documentation, block/stat.rst): sectors are always 512 bytes there, requests are counted after
+//! merging and when they end, flushes only on whole disks. `busy` is sampled by the kernel at clock
+//! ticks: a bound, not a utilisation of fast devices.
 
 use super::{Probe, Reading, Subject, counter};
 use std::fs::File;
@@ -102,7 +103,8 @@ impl std::ops::Add for Counters {
     }
 }
 
-/// Counters of devices, held open for reading often: one system call a device and no allocation each time.
+/// Counters of devices, held open for reading often: one system call a device and no allocation
+/// each time.
 pub(crate) struct Watch(Vec<File>);
 
 impl Watch {

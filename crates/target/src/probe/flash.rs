@@ -1,7 +1,9 @@
-//! What simulated flash did below its interface: how much it copied to make room, and how much of it holds data.
+//! What simulated flash did below its interface: how much it copied to make room, and how much of
+//! it holds data.
 //!
-//! The disk's driver has a file `flash` (`simdisk.c` of the executor `sim`): bytes that hold data, bytes that writes took with padding,
-//! bytes that garbage collection copied, and erased blocks. Other disks have no such file.
+//! The disk's driver has a file `flash` (`simdisk.c` of the executor `sim`): bytes that hold data,
+//! bytes that writes took with padding, bytes that garbage collection copied, and erased blocks.
+//! Other disks have no such file.
 
 use super::{Kind, Probe, Reading, Subject, counter};
 

@@ -59,7 +59,8 @@ mod tests {
     fn who_ended_still_counts_at_its_parent() {
         let shell = stat(80, 1, 0, 5);
         let before = [shell.clone(), stat(90, 80, 0, 100)];
-        // The first child ended after 40 ticks more, a second one lived and ended in between with 7.
+        // The first child ended after 40 ticks more, a second one lived and ended in between
+        // with 7.
         let after = [Stat { children_ticks: 147, ..shell }];
         assert_eq!(foreign_ticks(&after, 50) - foreign_ticks(&before, 50), 47);
     }

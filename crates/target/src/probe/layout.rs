@@ -129,7 +129,8 @@ fn touches(one: &Extent, next: &Extent) -> bool {
 mod tests {
     use super::*;
 
-    /// Extents one behind the other in the file: where each begins on the device and how long it is, in blocks.
+    /// Extents one behind the other in the file: where each begins on the device and how long it
+    /// is, in blocks.
     fn file(list: &[(u64, u64, Place)]) -> Vec<Extent> {
         let mut logical = 0;
         let extent = |&(physical, blocks, place): &(u64, u64, Place)| {

@@ -1,8 +1,10 @@
-//! Memory that the kernel keeps for a kind of file system: its inodes, trees, records of the journal (slabinfo(5)).
+//! Memory that the kernel keeps for a kind of file system: its inodes, trees, records of the
+//! journal (slabinfo(5)).
 //!
-//! Of all file systems of that kind on the machine. At least so much: a kernel may keep small objects of several kinds in
-//! one cache, whose name then says nothing of them (slab_merge), and neither names, which all kinds share, nor blocks of
-//! metadata, which are cache of a device, are in it.
+//! Of all file systems of that kind on the machine. At least so much: a kernel may keep small
+//! objects of several kinds in one cache, whose name then says nothing of them (slab_merge), and
+//! neither names, which all kinds share, nor blocks of metadata, which are cache of a device, are
+//! in it.
 
 use super::{Probe, Reading, Subject, counter};
 use crate::stack::fs::of_kernel;

@@ -1,7 +1,7 @@
 //! What is read around a phase, one file a probe, in one sorted list.
 //!
-//! A probe reads counters or states of the machine and gives them names that end in their unit. It must not know
-//! which phase runs, nor write anything; the stage takes the differences.
+//! A probe reads counters or states of the machine and gives them names that end in their unit. It
+//! must not know which phase runs, nor write anything; the stage takes the differences.
 //!
 //! Must not know: `agent`, `stage`, `workload`.
 

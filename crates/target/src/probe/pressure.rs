@@ -1,6 +1,6 @@
-//! Pressure stall information: how long some or all tasks waited for CPU, memory or I/O (kernel documentation,
-//! accounting/psi.rst). Of the whole system, so foreign work shows here too. The `procfs` crate wants two lines, of which
-//! kernels before 5.13 have one for the CPU.
+//! Pressure stall information: how long some or all tasks waited for CPU, memory or I/O (kernel
+//! documentation, accounting/psi.rst). Of the whole system, so foreign work shows here too. The
+//! `procfs` crate wants two lines, of which kernels before 5.13 have one for the CPU.
 
 use super::{Probe, Reading, Subject, counter};
 

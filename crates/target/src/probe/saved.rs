@@ -1,5 +1,6 @@
-//! What f2fs compression saved, file by file: `st_blocks` counts a compressed file as if it were not, and the kernel says
-//! what of that was never written. No probe itself; it has what [`super::compression`] reads of f2fs.
+//! What f2fs compression saved, file by file: `st_blocks` counts a compressed file as if it were
+//! not, and the kernel says what of that was never written. No probe itself; it has what
+//! [`super::compression`] reads of f2fs.
 //!
 //! A file's inode and the blocks of its addresses are in its figures, as they are in those of `du`.
 
@@ -32,7 +33,8 @@ pub(super) fn readings(root: &Path) -> Vec<Reading> {
     saved(root).ok().flatten().map(Saved::readings).unwrap_or_default()
 }
 
-/// What is below a folder of f2fs; what is dirty must have been written, as a block is saved only then.
+/// What is below a folder of f2fs; what is dirty must have been written, as a block is saved only
+/// then.
 fn saved(root: &Path) -> io::Result<Option<Saved>> {
     let opened = File::open(root)?;
     if f2fs::saved_bytes(&opened)?.is_none() {

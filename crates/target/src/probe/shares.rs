@@ -1,8 +1,9 @@
 //! What each top-level directory of a tree takes on the disk, and what would be free without it.
 //!
-//! Bytes are stretches of the device, so that what several files share counts once. Of btrfs they are the extents that
-//! its items name, compressed, as compsize counts them (root). Elsewhere they are what FIEMAP says. Where neither gives a
-//! length on the disk, a file takes its blocks as du counts them, and only its own further names share them.
+//! Bytes are stretches of the device, so that what several files share counts once. Of btrfs they
+//! are the extents that its items name, compressed, as compsize counts them (root). Elsewhere they
+//! are what FIEMAP says. Where neither gives a length on the disk, a file takes its blocks as du
+//! counts them, and only its own further names share them.
 
 use super::compression::{self, Extent, mount_of};
 use pickfs_system::sys::btrfs::Search;
@@ -30,7 +31,8 @@ pub struct Share {
     pub apparent_bytes: u64,
     /// Data on the disk, one copy, each block once: without directories and other metadata.
     pub disk_bytes: u64,
-    /// Those of the disk that no other directory of the tree has: free without it, unless a snapshot outside has them.
+    /// Those of the disk that no other directory of the tree has: free without it, unless a
+    /// snapshot outside has them.
     pub alone_bytes: u64,
 }
 
@@ -46,8 +48,8 @@ pub struct Shares {
     pub unseen: u64,
 }
 
-/// Accounts for what is below `root`, subvolumes included, other mounts not. What is dirty is written first, as a block gets
-/// its place only then. An error where the root cannot be opened.
+/// Accounts for what is below `root`, subvolumes included, other mounts not. What is dirty is
+/// written first, as a block gets its place only then. An error where the root cannot be opened.
 pub fn shares(root: &Path) -> io::Result<Shares> {
     let opened = File::open(root)?;
     if !rustix::fs::fstatvfs(&opened)?.f_flag.contains(StatVfsMountFlags::RDONLY) {

@@ -1,7 +1,9 @@
-//! What the data takes: by the file system's own account (statfs, as df shows) and by its files' (stat, as du does).
+//! What the data takes: by the file system's own account (statfs, as df shows) and by its files'
+//! (stat, as du does).
 //!
-//! The walk stays on one file system, as `du --one-file-system`, and counts a file with several names once. Its sum
-//! of blocks is what the file system says of files; what metadata, journals and copies take shows in `used` only.
+//! The walk stays on one file system, as `du --one-file-system`, and counts a file with several
+//! names once. Its sum of blocks is what the file system says of files; what metadata, journals and
+//! copies take shows in `used` only.
 
 use super::{Probe, Reading, Subject, compression, state};
 use std::collections::{BTreeMap, HashSet};

@@ -1,5 +1,5 @@
-//! What a disk in compressed memory (zram) holds, and the memory that it takes: its `mm_stat` (kernel documentation,
-//! admin-guide/blockdev/zram.rst).
+//! What a disk in compressed memory (zram) holds, and the memory that it takes: its `mm_stat`
+//! (kernel documentation, admin-guide/blockdev/zram.rst).
 
 use super::{Probe, Reading, Subject, state};
 use pickfs_system::sys::devices;
@@ -26,7 +26,8 @@ impl Probe for Zram {
     }
 }
 
-/// The sum of all disks: data without blocks of one repeated word, compressed, and with what the allocator takes.
+/// The sum of all disks: data without blocks of one repeated word, compressed, and with what the
+/// allocator takes.
 fn readings(shown: impl Iterator<Item = String>) -> Vec<Reading> {
     let first_three = |line: String| -> Option<[f64; 3]> {
         let mut numbers = line.split_whitespace().map(str::parse);

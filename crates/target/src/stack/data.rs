@@ -3,7 +3,8 @@
 pub(crate) use pickfs_core::plan::leaked as list;
 use serde::{Deserialize, Deserializer};
 
-/// Programs by the name of the fact that they print. [`super::fs::FsSpec`] says what stands for a cell's device and the like.
+/// Programs by the name of the fact that they print. [`super::fs::FsSpec`] says what stands for a
+/// cell's device and the like.
 pub(crate) type Programs = &'static [(&'static str, &'static [&'static str])];
 
 /// Commands.

@@ -1,7 +1,8 @@
 //! What a storage stack is made of: backings, layers and file systems, one file each.
 //!
-//! Plug-ins here DESCRIBE steps (argv and undo); they run nothing and open nothing. They must not know the host, the
-//! clock or the work. What is described can be printed, tested without root, journaled and undone.
+//! Plug-ins here DESCRIBE steps (argv and undo); they run nothing and open nothing. They must not
+//! know the host, the clock or the work. What is described can be printed, tested without root,
+//! journaled and undone.
 //!
 //! Must not know: `agent`, `probe`, `stage`, `workload`.
 
@@ -49,12 +50,14 @@ pub enum Action {
     },
     /// This block device is there already.
     UseDevice(PathBuf),
-    /// The device of which the kernel's `uevent` gives the name, under a name that is known before it is there.
+    /// The device of which the kernel's `uevent` gives the name, under a name that is known before
+    /// it is there.
     LinkDevice {
         uevent: PathBuf,
         link: PathBuf,
     },
-    /// A mapping of that name over the whole of a device; the words are device-mapper's, behind the length.
+    /// A mapping of that name over the whole of a device; the words are device-mapper's, behind the
+    /// length.
     MapWhole {
         device: PathBuf,
         name: String,
@@ -78,14 +81,15 @@ pub enum Action {
     MakeWorkFolder(PathBuf),
     /// Discards every block of a device.
     Discard(PathBuf),
-    /// Writes a kernel setting; restoring the value before is the undo. Of this and a setting that it switches off, if
-    /// one is named, the one that was in force is restored.
+    /// Writes a kernel setting; restoring the value before is the undo. Of this and a setting that
+    /// it switches off, if one is named, the one that was in force is restored.
     Set {
         path: PathBuf,
         value: String,
         instead_of: Option<PathBuf>,
     },
-    /// Writes a setting of a device's queue, which is found when the device is there; restored as one of the kernel.
+    /// Writes a setting of a device's queue, which is found when the device is there; restored as
+    /// one of the kernel.
     SetQueue {
         device: PathBuf,
         name: String,
@@ -158,8 +162,8 @@ impl Step {
     }
 }
 
-/// Where a run may put things on a machine. Every path carries the run's name, which is what makes removing them
-/// safe.
+/// Where a run may put things on a machine. Every path carries the run's name, which is what makes
+/// removing them safe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     /// `pickfs-<run id>`.

@@ -1,7 +1,8 @@
 //! How a stack is built: the one list of steps that the agent takes and `pickfs plan` prints.
 //!
-//! Which loop devices there will be is known when they are there, so the list comes in two parts: what gives the devices,
-//! and what is built on them. The dry run puts `DEVICE` in the place of each.
+//! Which loop devices there will be is known when they are there, so the list comes in two parts:
+//! what gives the devices, and what is built on them. The dry run puts `DEVICE` in the place of
+//! each.
 
 use super::backing::{self, Backing};
 use super::fs::{self, Filesystem, FsSpec};
@@ -89,7 +90,8 @@ impl<'a> Recipe<'a> {
         Ok(OnDevices { layers, layer_steps, filesystem_steps, devices })
     }
 
-    /// Discards as declared, queue settings, mkfs, mount. Without discards the drivers keep mkfs and mount from them too.
+    /// Discards as declared, queue settings, mkfs, mount. Without discards the drivers keep mkfs
+    /// and mount from them too.
     fn filesystem(&self, driver: &Filesystem, devices: &[PathBuf]) -> Result<Vec<Step>, String> {
         let target = self.target;
         if let Some(wrong) = fs::objection_to_devices(driver, target.variant.as_deref(), devices.len()) {
@@ -171,8 +173,8 @@ fn queue_settings(target: &Target, device: &std::path::Path) -> Vec<Step> {
     scheduler.chain(queue).collect()
 }
 
-/// Once, before the first cell: folders, and how the kernel writes back. `memory_bytes` is the machine's, where its
-/// settings may be changed.
+/// Once, before the first cell: folders, and how the kernel writes back. `memory_bytes` is the
+/// machine's, where its settings may be changed.
 pub fn of_run(place: &Place, host: &HostSettings, memory_bytes: Option<u64>) -> Vec<Step> {
     const PAGE: u64 = 4096;
     let set = |bytes: u64| write_back(host, |part| (bytes / part / PAGE * PAGE).to_string());
@@ -194,7 +196,8 @@ pub fn folder_in_memory(place: &Place) -> Step {
     Step::folder("make a folder in memory", place.memory.clone())
 }
 
-/// True for a setting of the kernel that a run may change: how it writes back, and a device's queue.
+/// True for a setting of the kernel that a run may change: how it writes back, and a device's
+/// queue.
 pub(crate) fn is_setting_of_runs(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match path.parent() {
@@ -220,8 +223,8 @@ fn fix(name: &str, value: String) -> Step {
     Step::new(format!("fix vm.{name}"), Action::Set { path: knob(name), value, instead_of })
 }
 
-/// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares of the memory
-/// there is, unless the plan says otherwise. `share` gives one part of that number.
+/// Bytes, not shares of whatever memory is free, and the same for all; the kernel's default shares
+/// of the memory there is, unless the plan says otherwise. `share` gives one part of that number.
 fn write_back(host: &HostSettings, share: impl Fn(u64) -> String) -> [Step; 4] {
     let background = host.dirty_background_bytes.map_or_else(|| share(10), |bytes| bytes.to_string());
     let dirty = host.dirty_bytes.map_or_else(|| share(5), |bytes| bytes.to_string());

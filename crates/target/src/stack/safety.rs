@@ -1,13 +1,16 @@
-//! Whether a block device may be erased, decided from what other programs said about it. Pure: text in, reasons out.
+//! Whether a block device may be erased, decided from what other programs said about it. Pure: text
+//! in, reasons out.
 //!
-//! The texts are those of
-//! `lsblk -J -b -o NAME,PATH,KNAME,MAJ:MIN,TYPE,SIZE,MOUNTPOINTS,FSTYPE,SERIAL,WWN,MODEL,RO,PARTTYPENAME DEVICE`, the same with
-//! `-s`, `wipefs --json --no-act` on all of [`paths`], and what is known of [`Users`]. wipefs reads the device itself;
-//! lsblk's FSTYPE comes from udev and is empty where no udev runs. What cannot be read is a reason to refuse.
+//! The texts are those of `lsblk -J -b -o
+//! NAME,PATH,KNAME,MAJ:MIN,TYPE,SIZE,MOUNTPOINTS,FSTYPE,SERIAL,WWN,MODEL,RO,PARTTYPENAME DEVICE`,
+//! the same with `-s`, `wipefs --json --no-act` on all of [`paths`], and what is known of
+//! [`Users`]. wipefs reads the device itself; lsblk's FSTYPE comes from udev and is empty where no
+//! udev runs. What cannot be read is a reason to refuse.
 //!
-//! The second device of a mounted btrfs or of a pool shows no mount here, only its signature, and so does a mount in
-//! another namespace; the kernel refuses to open such a device with `O_EXCL`. Loop devices and programs such as QEMU claim
-//! nothing: they are looked for by the number of the device.
+//! The second device of a mounted btrfs or of a pool shows no mount here, only its signature, and
+//! so does a mount in another namespace; the kernel refuses to open such a device with `O_EXCL`.
+//! Loop devices and programs such as QEMU claim nothing: they are looked for by the number of the
+//! device.
 
 use serde_json::Value;
 
@@ -27,8 +30,8 @@ pub struct Users {
     pub claimed: Vec<String>,
 }
 
-/// Every reason not to erase the device, each with what to do; none, and it may be erased. `allowed_signatures` is
-/// what the user said may be lost, as wipefs names it.
+/// Every reason not to erase the device, each with what to do; none, and it may be erased.
+/// `allowed_signatures` is what the user said may be lost, as wipefs names it.
 pub fn refusals(
     lsblk_json: &str,
     parents_json: &str,
@@ -53,8 +56,8 @@ pub fn refusals(
     unique(reasons)
 }
 
-/// What the user must type back: the serial number, else the WWN, else the path. A partition's serial number is its
-/// disk's, so it gets its number too, as under `/dev/disk/by-id`.
+/// What the user must type back: the serial number, else the WWN, else the path. A partition's
+/// serial number is its disk's, so it gets its number too, as under `/dev/disk/by-id`.
 pub fn identity(lsblk_json: &str) -> String {
     let Some(device) = tree(lsblk_json).and_then(|nodes| nodes.into_iter().next()) else { return String::new() };
     let Some(name) = device.serial.or(device.wwn) else { return device.path };
@@ -111,7 +114,8 @@ fn gather(row: &Value, nodes: &mut Vec<Node>) -> Option<()> {
     children.into_iter().flatten().try_for_each(|child| gather(child, nodes))
 }
 
-/// A row without path, number, type, mounts or read-only flag cannot be trusted to be none of these.
+/// A row without path, number, type, mounts or read-only flag cannot be trusted to be none of
+/// these.
 fn node(row: &Value) -> Option<Node> {
     let text = |name| row.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(String::from);
     let mounts = row.get("mountpoints")?.as_array()?;
@@ -204,7 +208,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As lsblk of util-linux 2.38 printed it for a loop device with ext2 on it, mounted, on a machine without udev.
+    /// As lsblk of util-linux 2.38 printed it for a loop device with ext2 on it, mounted, on a
+    /// machine without udev.
     const MOUNTED_LOOP: &str = r#"{
    "blockdevices": [
       {

@@ -1,5 +1,5 @@
-//! How plug-ins take down what they alone know: described here as their steps are, and done by the agent, also long after a
-//! run, by the word in its journal.
+//! How plug-ins take down what they alone know: described here as their steps are, and done by the
+//! agent, also long after a run, by the word in its journal.
 
 use super::Argv;
 use pickfs_core::journal::{Made, Undo};
@@ -40,7 +40,8 @@ pub struct Removal {
 
 pub enum There {
     File(PathBuf),
-    /// What may stay, such as a device that the kernel makes anew where it is looked at: it is done once.
+    /// What may stay, such as a device that the kernel makes anew where it is looked at: it is done
+    /// once.
     Lasting(PathBuf),
     /// Where a program prints what is so; one that fails lists nothing.
     Listed(Argv, Box<dyn Fn(&str) -> bool>),

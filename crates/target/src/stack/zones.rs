@@ -6,8 +6,8 @@ use pickfs_core::plan::{Objection, Target};
 const REMEDY: &str = "take `variant = \"zoned\"` of btrfs, f2fs or xfs (xfs in a guest of sid), put `layers = [\"dm-zoned\"]` \
                       below it in a guest of trixie or sid, or take another disk";
 
-/// What stands against a target on disks that are host-managed or not, in their order. Without disks nothing is known of
-/// them, and nothing stands against it.
+/// What stands against a target on disks that are host-managed or not, in their order. Without
+/// disks nothing is known of them, and nothing stands against it.
 pub fn objection(target: &Target, host_managed: Vec<bool>) -> Option<Objection> {
     let mut devices = host_managed;
     if devices.is_empty() {

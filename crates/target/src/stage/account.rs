@@ -1,4 +1,5 @@
-//! Where a cell's time goes: at each moment to one part, so that the parts sum to the whole and nothing lies between them.
+//! Where a cell's time goes: at each moment to one part, so that the parts sum to the whole and
+//! nothing lies between them.
 
 use pickfs_core::journal::Ledger;
 use std::time::Instant;

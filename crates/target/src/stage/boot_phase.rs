@@ -18,16 +18,17 @@ use pickfs_system::sys::block;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where the booted machine mounts the file system first, among its guest's programs: they can be written to nowhere
-/// else than in the kernel's own file systems.
+/// Where the booted machine mounts the file system first, among its guest's programs: they can be
+/// written to nowhere else than in the kernel's own file systems.
 const MOUNT_POINT: &str = "/dev/pickfs";
 const OPEN_LAYERS_NS: &str = "open_layers_ns";
 /// The share of what the booted machine read that must have come from the host's disk.
 const FROM_DISK: f64 = 0.9;
 
 impl Stage<'_, '_> {
-    /// A phase that is the boot of another machine from the folder that the work owns, until its systemd has reached
-    /// the unit `ready`. Judged by the booted kernel's own clock, from its start.
+    /// A phase that is the boot of another machine from the folder that the work owns, until its
+    /// systemd has reached the unit `ready`. Judged by the booted kernel's own clock, from its
+    /// start.
     pub(crate) fn boot(&mut self, phase: &str, ready: &str) -> Result<()> {
         let phase = self.declared(phase)?;
         ensure!(phase.only_reads() && phase.starts == CacheState::Cold, "phase {} is no boot", phase.name);
@@ -133,7 +134,8 @@ fn samples(booted: &Booted, has_layers: bool) -> Vec<(String, f64)> {
     parts.map(|(metric, value)| (metric.to_string(), value as f64)).collect()
 }
 
-/// Flags with their reasons. A machine that was just started has nothing in its memory; the host may have.
+/// Flags with their reasons. A machine that was just started has nothing in its memory; the host
+/// may have.
 fn doubts(booted: &Booted, least: f64) -> Vec<Doubt> {
     let mut found = Vec::new();
     let read = booted.read_bytes as f64;

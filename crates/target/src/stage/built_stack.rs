@@ -74,8 +74,9 @@ impl BuiltStack {
         spec
     }
 
-    /// Where what the work writes lies on the file system itself, which layers above show elsewhere: the folder of the work, or
-    /// the one that a layer above keeps it in under other names.
+    /// Where what the work writes lies on the file system itself, which layers above show
+    /// elsewhere: the folder of the work, or the one that a layer above keeps it in under other
+    /// names.
     pub fn stored(&self) -> PathBuf {
         self.above.iter().rev().fold(self.root.clone(), |seen, mount| mount.stored(&seen))
     }
@@ -102,13 +103,14 @@ impl BuiltStack {
         self.above.iter().rev().flat_map(AboveMount::unmount).chain(last).collect()
     }
 
-    /// Programs for what is done with an unmounted file system, which is then mounted as a spec has it.
+    /// Programs for what is done with an unmounted file system, which is then mounted as a spec has
+    /// it.
     pub(crate) fn aside(&self, programs: Vec<Argv>, then: &FsSpec) -> Vec<Argv> {
         [self.unmount(), programs, self.mount(then)].concat()
     }
 
-    /// Returns when all that was written is durable: `syncfs(2)`, from the highest mount down to the file system itself, and what
-    /// the driver adds to it.
+    /// Returns when all that was written is durable: `syncfs(2)`, from the highest mount down to
+    /// the file system itself, and what the driver adds to it.
     pub fn make_durable(&self, engine: &StepRunner) -> Result<()> {
         let passes_not = self.above.iter().rev().filter(|mount| !mount.layer.passes_sync);
         let below = passes_not.map(|mount| mount.below());
@@ -119,15 +121,16 @@ impl BuiltStack {
         }
     }
 
-    /// Whether what lies below may have data of the unmounted file system in memory: layers, some of which have caches, or the
-    /// file system that an image lies on.
+    /// Whether what lies below may have data of the unmounted file system in memory: layers, some
+    /// of which have caches, or the file system that an image lies on.
     pub(crate) fn is_cached_below(&self) -> bool {
         let mut devices = self.device.iter().chain(&self.more_devices);
         !self.target.layers.is_empty() || devices.any(|device| is_cached_image(device))
     }
 
-    /// What starting the program that makes data durable takes, the least of some goes; nothing where `syncfs(2)` does.
-    /// A cold start has dropped the program as well, and here it comes back.
+    /// What starting the program that makes data durable takes, the least of some goes; nothing
+    /// where `syncfs(2)` does. A cold start has dropped the program as well, and here it comes
+    /// back.
     pub(crate) fn commit_start(&self, engine: &StepRunner) -> Result<Duration> {
         let Some(commit) = self.driver.and_then(|driver| driver.commit) else { return Ok(Duration::ZERO) };
         let one = || {
@@ -143,7 +146,8 @@ fn sync(at: &Path) -> Result<()> {
     rustix::fs::syncfs(&opened).with_context(|| format!("syncfs failed on {}", at.display()))
 }
 
-/// Not where the image is memory itself, and not where reads pass by all caches on their way to a disk.
+/// Not where the image is memory itself, and not where reads pass by all caches on their way to a
+/// disk.
 fn is_cached_image(device: &Path) -> bool {
     let Some((number, file)) = devices::device_number(device).zip(devices::loop_file(device)) else { return false };
     let is_direct = devices::content(devices::sys_path(number).join("loop/dio")).as_deref() == Some("1");

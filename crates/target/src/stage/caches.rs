@@ -1,6 +1,7 @@
-//! Making a cache really cold: unmounted (exported), the device's buffers flushed, the loop's backing file forgotten, mounted
-//! again. Dropping caches alone is not cold: it keeps what is not reclaimable, and ZFS keeps its own cache elsewhere. Once a
-//! cell all clean caches of the machine are dropped as well, so that its phases find memory free.
+//! Making a cache really cold: unmounted (exported), the device's buffers flushed, the loop's
+//! backing file forgotten, mounted again. Dropping caches alone is not cold: it keeps what is not
+//! reclaimable, and ZFS keeps its own cache elsewhere. Once a cell all clean caches of the machine
+//! are dropped as well, so that its phases find memory free.
 
 use super::built_stack::BuiltStack;
 use super::served::served;
@@ -14,17 +15,20 @@ use pickfs_system::sys::{block, file};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is dropped of a file system that is unmounted, and whose pages, names and inodes went with that.
+/// What is dropped of a file system that is unmounted, and whose pages, names and inodes went with
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
-    /// All clean caches of the machine: memory is free then, and what lies below has nothing of the file system either.
+    /// All clean caches of the machine: memory is free then, and what lies below has nothing of the
+    /// file system either.
     All,
     /// The buffers of its devices, and what their images have in the page cache.
     Devices,
 }
 
-/// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it cannot prove is whether
-/// the host of a guest has it cached: the reason is returned where that is so. Programs are cold then, too.
+/// Makes every cache of the stack cold, as far as we may; what then is read proves it. What it
+/// cannot prove is whether the host of a guest has it cached: the reason is returned where that is
+/// so. Programs are cold then, too.
 pub(crate) fn make_cold(
     stack: &BuiltStack,
     engine: &StepRunner,
@@ -54,7 +58,8 @@ pub(crate) fn make_cold(
     }
 }
 
-/// The same of a durable file system, which is not mounted then; what is to work on it should be warm.
+/// The same of a durable file system, which is not mounted then; what is to work on it should be
+/// warm.
 pub(crate) fn unmount_cold(
     stack: &BuiltStack,
     engine: &StepRunner,
@@ -71,8 +76,9 @@ pub(crate) fn unmount_cold(
 
 /// Programs may leave others that are on their way out, as `git commit` leaves `git gc`.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The kernel's server of NFS dates what it forgets by whole seconds, and keeps for half a minute what it is to forget twice within one
-/// (`write_flush` and `cache_clean` of Linux, net/sunrpc/cache.c). No process shows that it holds the file system.
+/// The kernel's server of NFS dates what it forgets by whole seconds, and keeps for half a minute
+/// what it is to forget twice within one (`write_flush` and `cache_clean` of Linux,
+/// net/sunrpc/cache.c). No process shows that it holds the file system.
 const UNTIL_FORGOTTEN: Duration = Duration::from_secs(2);
 
 /// Wherever it is mounted. What served a layer above has the one below in use until it has ended.
@@ -132,8 +138,8 @@ fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
     Ok(())
 }
 
-/// A loop device that is not direct writes to the page cache of its file, and a file system without barriers asks for no
-/// more: what is left there would be written while the next phase runs.
+/// A loop device that is not direct writes to the page cache of its file, and a file system without
+/// barriers asks for no more: what is left there would be written while the next phase runs.
 pub(crate) fn sync_below(stack: &BuiltStack) -> Result<()> {
     let devices = stack.device.iter().chain(&stack.more_devices).chain(&stack.disk);
     for device in devices.filter(|device| devices::loop_file(device).is_some()) {
@@ -165,8 +171,9 @@ fn drop_file_caches(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Dropping caches drops programs too; without this the first phase would pay for loading `tar` from the system disk.
-/// And for the names of owners, which `tar` looks up: `id` asks the same files of the system's.
+/// Dropping caches drops programs too; without this the first phase would pay for loading `tar`
+/// from the system disk. And for the names of owners, which `tar` looks up: `id` asks the same
+/// files of the system's.
 pub(crate) fn warm_programs(engine: &StepRunner, programs: &[&str]) {
     for program in programs {
         engine.listing(&crate::stack::argv([program, "--version"]));

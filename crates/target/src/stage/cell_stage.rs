@@ -1,5 +1,5 @@
-//! Where a workload plays: the stage owns the clock, the caches, the sync and the probes, so that no workload can
-//! forget them.
+//! Where a workload plays: the stage owns the clock, the caches, the sync and the probes, so that
+//! no workload can forget them.
 
 use super::account::{Account, Spent};
 use super::built_stack::BuiltStack;
@@ -44,8 +44,8 @@ pub(crate) struct Script<'a> {
     pub trim: bool,
 }
 
-/// Takes and deletes snapshots, each with a program of its own, sends the first and makes it anew of what was sent, and
-/// goes back to one more.
+/// Takes and deletes snapshots, each with a program of its own, sends the first and makes it anew
+/// of what was sent, and goes back to one more.
 pub(crate) struct SnapshotPrograms {
     pub take: Vec<Argv>,
     pub send: Argv,
@@ -74,8 +74,8 @@ impl SnapshotPrograms {
         Ok(())
     }
 
-    /// Bytes that only snapshots hold, all of them together: they would be free without them. Of btrfs data outside the
-    /// metadata alone, of ZFS metadata too.
+    /// Bytes that only snapshots hold, all of them together: they would be free without them. Of
+    /// btrfs data outside the metadata alone, of ZFS metadata too.
     pub(crate) fn exclusive_bytes(&self) -> Result<u64> {
         let Some(words) = &self.exclusive else {
             let counted = compression::bytes_of_subvolumes_alone(&self.mount_point);
@@ -102,7 +102,8 @@ pub struct Stage<'a, 'b> {
     pub(super) runner: &'a StepRunner<'b>,
     pub(super) link: &'a mut Link,
     pub(super) deadline: &'a Deadline,
-    /// Of the cell, which it names. While the work plays, all that is neither settling nor a phase is a check.
+    /// Of the cell, which it names. While the work plays, all that is neither settling nor a phase
+    /// is a check.
     pub(super) account: &'a mut Account,
     /// Phases that were played, for holding those that write to one time.
     played: Vec<String>,
@@ -179,7 +180,8 @@ impl Stage<'_, '_> {
         self.runner.place.memory.join("cell")
     }
 
-    /// Whether the file system under test keeps permissions; a folder that was there already is taken to.
+    /// Whether the file system under test keeps permissions; a folder that was there already is
+    /// taken to.
     pub(crate) fn keeps_modes(&self) -> bool {
         !self.stack.driver.is_some_and(|driver| driver.features.keeps_no.contains(&MODES))
     }
@@ -210,8 +212,8 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// Programs that pack a folder into the image under test, in the place of what it was, until it is durable and mounted;
-    /// none where it is no image.
+    /// Programs that pack a folder into the image under test, in the place of what it was, until it
+    /// is durable and mounted; none where it is no image.
     pub(crate) fn image(&self, folder: &Path) -> Option<Vec<Argv>> {
         let (driver, spec) = (self.stack.driver?, self.stack.spec());
         let pack = (driver.making.image?)(&spec, &folder.display().to_string());
@@ -228,7 +230,8 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// Programs for an operation on the whole of the file system under test; none where it has no such operation.
+    /// Programs for an operation on the whole of the file system under test; none where it has no
+    /// such operation.
     pub(crate) fn upkeep(&self, operation: &str) -> Option<UpkeepPrograms> {
         let (driver, spec) = (self.stack.driver?, self.spec_with_half());
         let upkeep = driver.upkeep(operation, spec.variant)?;
@@ -257,13 +260,15 @@ impl Stage<'_, '_> {
         self.stack.stored()
     }
 
-    /// In how many pieces the files of a folder lie, as [`Found`] has them; what is dirty is in none.
+    /// In how many pieces the files of a folder lie, as [`Found`] has them; what is dirty is in
+    /// none.
     pub(crate) fn fragments(&mut self, folder: &Path) -> Result<u64> {
         let found = Found::of(folder).context("the file system does not say where files lie (FIEMAP)")?;
         Ok(found.map_or(0, |found| found.fragments()))
     }
 
-    /// Takes the last of several devices away, untimed, and mounts the others anew; an empty device is in its place.
+    /// Takes the last of several devices away, untimed, and mounts the others anew; an empty device
+    /// is in its place.
     pub(crate) fn degrade(&mut self) -> Result<()> {
         let stack = self.stack;
         let (driver, spec) = (stack.driver.context("a folder has no devices")?, stack.spec());
@@ -287,8 +292,9 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// Once a cell is enough where nothing below the file system has a cache of its own: dropping the caches of others again and
-    /// again would make their programs read them anew, from the disk under test perhaps.
+    /// Once a cell is enough where nothing below the file system has a cache of its own: dropping
+    /// the caches of others again and again would make their programs read them anew, from the disk
+    /// under test perhaps.
     pub(super) fn what_to_drop(&mut self) -> Dropped {
         let is_first = !std::mem::replace(&mut self.were_dropped, true);
         if is_first || self.stack.is_cached_below() { Dropped::All } else { Dropped::Devices }
@@ -298,8 +304,9 @@ impl Stage<'_, '_> {
         self.runner.place
     }
 
-    /// To play a phase that only reads as often as the plan asks for: `for _ in stage.repeats() { stage.phase(...)? }`.
-    /// Every time starts from the declared cache state; all together are one observation.
+    /// To play a phase that only reads as often as the plan asks for: `for _ in stage.repeats() {
+    /// stage.phase(...)? }`. Every time starts from the declared cache state; all together are one
+    /// observation.
     pub(crate) fn repeats(&self) -> Range<u32> {
         0..self.script.repeats.max(1)
     }
@@ -318,8 +325,8 @@ impl Stage<'_, '_> {
         ran
     }
 
-    /// Starts a program that runs beside the phases to come, and is stopped by the workload; what it says goes to a
-    /// file in memory.
+    /// Starts a program that runs beside the phases to come, and is stopped by the workload; what
+    /// it says goes to a file in memory.
     pub(crate) fn start(&mut self, program: &Program) -> Result<Server> {
         check_stop()?;
         let log = self.memory().join(format!("server-{}", self.servers.len()));
@@ -346,8 +353,9 @@ impl Stage<'_, '_> {
         checked.with_context(|| what.to_string())
     }
 
-    /// Bytes that a durable file of the work takes on the device, compressed. It is asked for where it lies, as layers
-    /// above pass no question about it on. Where one of them keeps it under another name it takes no less than it holds.
+    /// Bytes that a durable file of the work takes on the device, compressed. It is asked for where
+    /// it lies, as layers above pass no question about it on. Where one of them keeps it under
+    /// another name it takes no less than it holds.
     pub(crate) fn stored_bytes(&mut self, path: &Path) -> Result<u64> {
         let below = path.strip_prefix(&self.stack.root).context("no file of the work")?;
         if !self.stack.keeps_names() {
@@ -357,7 +365,8 @@ impl Stage<'_, '_> {
         self.check("looking at what a file takes", || Ok(file::stored_bytes(&lies, &lies.symlink_metadata()?)?))
     }
 
-    /// A phase that writes leaves another file system than it found: a second time would measure something else.
+    /// A phase that writes leaves another file system than it found: a second time would measure
+    /// something else.
     pub(super) fn may_be_played(&mut self, phase: &Phase) -> Result<()> {
         let again = self.played.iter().any(|name| *name == phase.name);
         ensure!(!again || phase.only_reads(), "phase {} writes, and so cannot be repeated", phase.name);
@@ -375,18 +384,20 @@ impl Stage<'_, '_> {
         self.tell_samples(phase, vec![(metric.into(), value)]);
     }
 
-    /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it does is for the
-    /// workload to prove, by [`crate::probe::device::watch_disk_of`].
+    /// Makes the next reading of a tree elsewhere on this machine come from its disk. Whether it
+    /// does is for the workload to prove, by [`crate::probe::device::watch_disk_of`].
     pub(crate) fn forget(&mut self, tree: &Path) -> Result<()> {
         caches::make_cold_elsewhere(tree, self.runner, &self.script.programs)
     }
 
-    /// Whether a cold start forgets names and inodes too: without root, on a directory as it is, data alone is dropped.
+    /// Whether a cold start forgets names and inodes too: without root, on a directory as it is,
+    /// data alone is dropped.
     pub(crate) fn forgets_names(&self) -> bool {
         self.stack.driver.is_some() || rustix::process::geteuid().is_root()
     }
 
-    /// Whether a tree elsewhere lies on the disk of the file system under test; none where that cannot be seen.
+    /// Whether a tree elsewhere lies on the disk of the file system under test; none where that
+    /// cannot be seen.
     pub(crate) fn shares_disk_with(&self, tree: &Path) -> Option<bool> {
         Some(devices::lowest_disk(self.stack.subject.device?)? == devices::lowest_disk(devices::disk_of_file(tree)?)?)
     }

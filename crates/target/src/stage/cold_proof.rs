@@ -1,4 +1,5 @@
-//! Whether a phase that should start cold did: what the device has read, against what it must have read. Pure.
+//! Whether a phase that should start cold did: what the device has read, against what it must have
+//! read. Pure.
 
 use super::phase::{ColdProof, Phase};
 use super::phase_result::PhaseResult;
@@ -6,7 +7,8 @@ use crate::probe::device::READ_BYTES;
 use crate::probe::space::Occupied;
 use pickfs_core::journal::FlagKind;
 
-/// Bytes that one inode takes at least on any disk format here (reiserfs stat data) that does not compress them.
+/// Bytes that one inode takes at least on any disk format here (reiserfs stat data) that does not
+/// compress them.
 pub(crate) const SMALLEST_INODE: u64 = 44;
 
 /// The share of what must be read that must have been seen.
@@ -18,7 +20,8 @@ pub(crate) struct Expected {
     pub occupied: Occupied,
     /// Bytes of an inode, at least.
     pub inode: u64,
-    /// A small file takes less than the whole blocks that it is counted as, and at least what it holds.
+    /// A small file takes less than the whole blocks that it is counted as, and at least what it
+    /// holds.
     pub packs_tails: bool,
 }
 
@@ -66,7 +69,8 @@ pub(crate) enum LeastRead {
     Stored(u64),
 }
 
-/// Why a phase that started cold is not proved to have been cold. `witness` is a counter that must have seen the reads too.
+/// Why a phase that started cold is not proved to have been cold. `witness` is a counter that must
+/// have seen the reads too.
 pub(crate) fn doubt(
     phase: &Phase,
     expected: &Expected,

@@ -13,7 +13,8 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// What is shown of a histogram: the name's middle and the quantile.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 
-/// Latencies of operations of one kind, in nanoseconds. Each thread has its own, added up afterwards.
+/// Latencies of operations of one kind, in nanoseconds. Each thread has its own, added up
+/// afterwards.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histogram: Histogram<u64>,

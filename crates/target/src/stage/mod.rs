@@ -1,7 +1,8 @@
 //! What workloads are made of: phases, the timer, programs, servers, latencies, cache states.
 //!
-//! The stage owns the clock, the caches, the sync and the probes, so that no workload can forget them. It must not know
-//! which workload plays on it, how the stack was built, nor what a number means.
+//! The stage owns the clock, the caches, the sync and the probes, so that no workload can forget
+//! them. It must not know which workload plays on it, how the stack was built, nor what a number
+//! means.
 //!
 //! Must not know: `workload`.
 

@@ -29,7 +29,8 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// A phase that does an operation on the device alone. It is mounted again, untimed; what that reads is counted.
+    /// A phase that does an operation on the device alone. It is mounted again, untimed; what that
+    /// reads is counted.
     pub(crate) fn upkeep_unmounted(&mut self, phase: &str, operation: &str) -> Result<()> {
         ensure!(self.declared(phase)?.starts == CacheState::Unmounted, "phase {phase} starts mounted");
         let programs = self.programs_of_device(operation).with_context(|| format!("it has no {operation}"))?;

@@ -1,4 +1,5 @@
-//! What a workload declares of a phase: its name, the cache state it starts from, the proof of that, what is timed.
+//! What a workload declares of a phase: its name, the cache state it starts from, the proof of
+//! that, what is timed.
 
 pub(crate) use CacheState::*;
 pub(crate) use ColdProof::*;
@@ -64,7 +65,8 @@ pub enum ColdProof {
     AllData,
     /// Names and inodes.
     Metadata,
-    /// What the work declares with [`super::Timed::reads_at_least`]; without that, nothing is proved.
+    /// What the work declares with [`super::Timed::reads_at_least`]; without that, nothing is
+    /// proved.
     Declared,
     /// Any byte at all, where it is unknown how much the work reads.
     AnyRead,
@@ -76,7 +78,8 @@ pub enum ColdProof {
 pub enum CacheState {
     /// On the file system as the stage made it.
     Fresh,
-    /// Nothing cached: unmounted, caches dropped, mounted again; proved by what the device then reads.
+    /// Nothing cached: unmounted, caches dropped, mounted again; proved by what the device then
+    /// reads.
     Cold,
     /// As cold, and not mounted: the phase works on the device, or mounts it.
     Unmounted,
@@ -92,7 +95,8 @@ pub enum TimedUntil {
     Returned,
     /// Until what was written is durable.
     Durable,
-    /// It has no time of its own, only its parts have: for a program that does one thing after the other and times each.
+    /// It has no time of its own, only its parts have: for a program that does one thing after the
+    /// other and times each.
     Parts,
     /// It is such a part.
     Part,

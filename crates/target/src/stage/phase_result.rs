@@ -166,8 +166,8 @@ impl PhaseResult {
         much.then(|| (FlagKind::ForeignCpu, format!("other processes used {:.0} ms of CPU", foreign / 1e6)))
     }
 
-    /// Takes the CPU of the whole system out where it is less than that of the work alone: what the kernel lost of the one is
-    /// unknown, and what would be compared with it false.
+    /// Takes the CPU of the whole system out where it is less than that of the work alone: what the
+    /// kernel lost of the one is unknown, and what would be compared with it false.
     pub(crate) fn without_false_cpu(&mut self) -> Option<(FlagKind, String)> {
         let (whole, part) = (self.count(SYSTEM_WIDE_NS)?, self.count(CPU_OF_WORK_NS)?);
         if whole >= part * (1.0 - LOST_CPU) - FOREIGN_CPU_SLACK_NS {
@@ -182,7 +182,8 @@ impl PhaseResult {
         Some((FlagKind::CpuLost, why))
     }
 
-    /// Samples for one unit of the work. `time_ns` is missing where the phase has none, or its rate was never steady.
+    /// Samples for one unit of the work. `time_ns` is missing where the phase has none, or its rate
+    /// was never steady.
     pub(crate) fn samples(self, unit: &Unit) -> Samples {
         let (time_ns, more) = match unit {
             Unit::Times(times) if *times != 1.0 => {

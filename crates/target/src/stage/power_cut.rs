@@ -1,5 +1,6 @@
-//! Cuts the power of the disk under test: brings it to what it would hold after a cut at many moments of what was recorded,
-//! and lets the file system recover each time, on the machine that wrote it.
+//! Cuts the power of the disk under test: brings it to what it would hold after a cut at many
+//! moments of what was recorded, and lets the file system recover each time, on the machine that
+//! wrote it.
 
 use super::caches;
 use super::cell_stage::Stage;
@@ -32,7 +33,8 @@ pub(crate) struct PowerCuts {
     pub losses: Vec<Loses>,
     /// The disk loses the last nanoseconds of what it has acknowledged, flushed or not.
     pub lies_ns: Option<u64>,
-    /// Whether the file system's own checker looks at each image, after it was mounted and unmounted.
+    /// Whether the file system's own checker looks at each image, after it was mounted and
+    /// unmounted.
     pub fsck: bool,
     pub seed: u64,
 }
@@ -87,7 +89,8 @@ struct Rig<'a> {
 }
 
 impl Stage<'_, '_> {
-    /// Does operations at fixed times, one after the other; one that comes late does not shift those behind it.
+    /// Does operations at fixed times, one after the other; one that comes late does not shift
+    /// those behind it.
     pub(crate) fn at_fixed_times(
         &mut self,
         every: Duration,
@@ -109,8 +112,8 @@ impl Stage<'_, '_> {
         Ok(stamps)
     }
 
-    /// Runs a program to its end: each line that it printed, and when it came, in nanoseconds of the clock of the recorded
-    /// disk.
+    /// Runs a program to its end: each line that it printed, and when it came, in nanoseconds of
+    /// the clock of the recorded disk.
     pub(crate) fn lines_as_they_come(&mut self, program: &Program) -> Result<Vec<(u64, String)>> {
         check_stop()?;
         let words = self.memory().join("last-words");
@@ -140,8 +143,8 @@ impl Stage<'_, '_> {
         self.stack.seed
     }
 
-    /// Bytes that the disk writes as one, by what it declares: "the smallest unit a physical storage device can write atomically"
-    /// (Documentation/ABI/stable/sysfs-block of Linux).
+    /// Bytes that the disk writes as one, by what it declares: "the smallest unit a physical
+    /// storage device can write atomically" (Documentation/ABI/stable/sysfs-block of Linux).
     pub(crate) fn atomic_bytes(&self) -> Result<u64> {
         let disk = self.stack.disk.as_deref().context("a directory has no disk")?;
         let file = devices::device_number(disk).and_then(|number| devices::queue_file(number, "physical_block_size"));
@@ -156,8 +159,8 @@ impl Stage<'_, '_> {
         self.tell_findings(phase, Findings { values: Vec::new(), latencies: vec![(what.into(), all)] })
     }
 
-    /// Cuts the power and looks at what is left, with the folder of the work on the mounted file system. In the end the file
-    /// system is mounted as if there had been no cut.
+    /// Cuts the power and looks at what is left, with the folder of the work on the mounted file
+    /// system. In the end the file system is mounted as if there had been no cut.
     pub(crate) fn cut_power<T>(
         &mut self,
         wanted: &PowerCuts,
@@ -231,7 +234,8 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
-    /// What checks the file system, which is not mounted. It must find nothing wrong before a cut: then what it finds is the cut's.
+    /// What checks the file system, which is not mounted. It must find nothing wrong before a cut:
+    /// then what it finds is the cut's.
     fn checkers(&mut self) -> Result<Vec<Argv>> {
         let (driver, spec) = (self.stack.driver.context("a directory cannot be checked")?, self.stack.spec());
         let check = driver.upkeep("check", None).filter(|check| !check.is_mounted);

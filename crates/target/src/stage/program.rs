@@ -1,4 +1,5 @@
-//! A program to run: its words, and where they differ from the usual, its folder, environment and user.
+//! A program to run: its words, and where they differ from the usual, its folder, environment and
+//! user.
 
 use crate::stack::{Argv, argv};
 use anyhow::{Context, Result};
@@ -55,7 +56,8 @@ impl Program {
         self
     }
 
-    /// Its output makes the file. Only outside of phases: a phase has uses of its own for what is printed.
+    /// Its output makes the file. Only outside of phases: a phase has uses of its own for what is
+    /// printed.
     pub(crate) fn making(mut self, file: impl Into<PathBuf>) -> Program {
         self.output = Some(file.into());
         self

@@ -39,14 +39,15 @@ impl Played {
 }
 
 impl Stage<'_, '_> {
-    /// Runs one of the workload's declared phases: brings the caches into the declared state, settles, reads the
-    /// probes, times the work and then the sync, reads the probes again, and waits out what goes on afterwards.
+    /// Runs one of the workload's declared phases: brings the caches into the declared state,
+    /// settles, reads the probes, times the work and then the sync, reads the probes again, and
+    /// waits out what goes on afterwards.
     pub(crate) fn phase<T>(&mut self, name: &str, work: impl FnOnce(&mut Timed) -> Result<T>) -> Result<T> {
         self.phase_then(name, work, |_, done| Ok(done))
     }
 
-    /// The same for work that leaves something to be read and counted, which is done when the phase is over: neither its
-    /// time nor its CPU is the phase's.
+    /// The same for work that leaves something to be read and counted, which is done when the phase
+    /// is over: neither its time nor its CPU is the phase's.
     pub(crate) fn phase_then<T, U>(
         &mut self,
         name: &str,
@@ -56,7 +57,8 @@ impl Stage<'_, '_> {
         self.phase_once(name, |_| Ok(()), work, then)
     }
 
-    /// The same once something is ready, untimed, which the caches' state must not find running, such as a server.
+    /// The same once something is ready, untimed, which the caches' state must not find running,
+    /// such as a server.
     pub(crate) fn phase_once<T, U>(
         &mut self,
         name: &str,
@@ -74,7 +76,8 @@ impl Stage<'_, '_> {
         let marks = self.runner.marks();
         let mut timed = Timed::new(&marks, self.deadline, self.stack.subject.devices())?;
         let (clocked, sampled, done) = self.play(&phase, work, &mut timed)?;
-        // Counters first: what is written while others are read is not lost, as draining counts from them.
+        // Counters first: what is written while others are read is not lost, as draining counts
+        // from them.
         let after = self.read_probes();
         let drained = self.spend(Spent::Settling, |stage| stage.drain(&phase, &clocked, &after))?;
         let done = then(&mut AfterPhase(&mut timed), done).with_context(|| format!("in phase {name}"))?;
@@ -141,8 +144,8 @@ impl Stage<'_, '_> {
         self.tell_parts(phase, report.parts)
     }
 
-    /// Untimed work that puts on the file system what the phases read: it is durable then, and from now on it is what a
-    /// cold start must make the device read.
+    /// Untimed work that puts on the file system what the phases read: it is durable then, and from
+    /// now on it is what a cold start must make the device read.
     pub(crate) fn lay_out(&mut self, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         work(self).with_context(|| what.to_string())?;
         self.stack.make_durable(self.runner)?;
@@ -169,14 +172,16 @@ impl Stage<'_, '_> {
         if phase.starts == CacheState::Cold {
             let dropped = self.what_to_drop();
             self.warm_below = caches::make_cold(self.stack, self.runner, self.link, dropped)?;
-            // What comes now reads from other disks, and its time is one with the quiet of this one.
+            // What comes now reads from other disks, and its time is one with the quiet of this
+            // one.
             self.stillness.look();
             caches::warm_programs(self.runner, &self.script.programs);
             for words in &self.script.warm_up {
                 self.runner.output(words).context("cannot bring programs back into memory")?;
             }
             if phase.proof == ColdProof::AnyRead {
-                // Going there makes the device read; what is read then would prove nothing of the command.
+                // Going there makes the device read; what is read then would prove nothing of the
+                // command.
                 self.stack.root.metadata().context("cannot look at the target's folder")?;
             }
         }
@@ -210,7 +215,8 @@ impl Stage<'_, '_> {
     ) -> Result<(PhaseTimer, T)> {
         let before = self.waits();
         let around = self.account.enter(Spent::Phases);
-        // Each mark comes before the clock is read, so what is executed between two marks is what the clock shows.
+        // Each mark comes before the clock is read, so what is executed between two marks is what
+        // the clock shows.
         mark(Mark::WorkBegins);
         let begun = Instant::now();
         let worked = work(timed);
@@ -253,7 +259,8 @@ impl Stage<'_, '_> {
         if self.link.is_simulated() { shown() } else { String::new() }
     }
 
-    /// What the file system still does afterwards belongs to this phase, and is kept out of the next.
+    /// What the file system still does afterwards belongs to this phase, and is kept out of the
+    /// next.
     fn drain(&mut self, phase: &Phase, clocked: &PhaseTimer, after: &Readings) -> Result<Samples> {
         let devices = self.stack.subject.devices();
         let settled = self.stillness.settle(quiet_after(Duration::from_nanos(clocked.durable_ns)))?;
@@ -265,8 +272,8 @@ impl Stage<'_, '_> {
         Ok(found)
     }
 
-    /// In reverse, so that the readings before and after nest: what a probe itself costs, such as looking at every
-    /// process, falls outside of what those listed before it see.
+    /// In reverse, so that the readings before and after nest: what a probe itself costs, such as
+    /// looking at every process, falls outside of what those listed before it see.
     fn read_probes_before(&self) -> Readings {
         let wanted = probe::ALL.iter().rev().filter(|probe| !probe.only_after_writing());
         by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
@@ -311,8 +318,9 @@ impl Stage<'_, '_> {
         }
     }
 
-    /// What must have seen the device's reads too. A loop device that does not pass by the page cache of its file can
-    /// be read without any disk; the disk under a directory that is there already is read by others as well.
+    /// What must have seen the device's reads too. A loop device that does not pass by the page
+    /// cache of its file can be read without any disk; the disk under a directory that is there
+    /// already is read by others as well.
     fn witness(&self) -> Option<&'static str> {
         let direct = self.stack.subject.device.and_then(|n| devices::content(devices::sys_path(n).join("loop/dio")));
         match (self.stack.driver, direct.as_deref()) {

@@ -1,4 +1,5 @@
-//! Samples the device every 100 ms while a phase runs, as one watches `iostat` do: its peak rates, and its course.
+//! Samples the device every 100 ms while a phase runs, as one watches `iostat` do: its peak rates,
+//! and its course.
 
 use crate::probe::device::{Counters, Watch};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A program that runs beside the phases of a cell, such as a database server. It is the workload's: one that is not
-//! stopped before the workload ends has leaked.
+//! A program that runs beside the phases of a cell, such as a database server. It is the
+//! workload's: one that is not stopped before the workload ends has leaked.
 
 use super::program::Program;
 use crate::probe::cpu::tick_ns;
@@ -46,7 +46,8 @@ impl Server {
         last_words(&std::fs::read(&self.log).unwrap_or_default())
     }
 
-    /// Asks it to end and waits; an error if it does not, or not well. A server without a handler dies of the signal.
+    /// Asks it to end and waits; an error if it does not, or not well. A server without a handler
+    /// dies of the signal.
     pub(crate) fn stop(mut self, signal: Signal, patience: Duration) -> Result<()> {
         self.check()?;
         process::kill(self.child.id() as i32, signal)?;
@@ -79,7 +80,8 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Those among them that have ended are no children of ours any more, even where their number was given again.
+    /// Those among them that have ended are no children of ours any more, even where their number
+    /// was given again.
     pub(super) fn by(servers: &[i32]) -> Used {
         if servers.is_empty() {
             return Used::default();

@@ -1,7 +1,8 @@
 //! Waiting until the device under test is quiet: nothing in flight, no data moving on it.
 //!
-//! What is measured is durable before, so what still moves is the file system's own work. What others on the machine leave
-//! dirty elsewhere is neither synced nor waited for: the foreign probe sees what it costs.
+//! What is measured is durable before, so what still moves is the file system's own work. What
+//! others on the machine leave dirty elsewhere is neither synced nor waited for: the foreign probe
+//! sees what it costs.
 
 use crate::probe::device::{self, Counters};
 use anyhow::{Context, Result};
@@ -10,9 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Longer than this is no settling but a busy machine; the phase is flagged.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-/// How long nothing may move: a share of the phase that was, between these. What a phase of seconds left behind is
-/// over in a blink; what a phase of minutes left may come in bursts. After 922 short phases of default runs nothing moved at
-/// all; after 6 of some 600 others something did later than 20 ms, by 25 to 124 ms. A cell of five phases settles ten times.
+/// How long nothing may move: a share of the phase that was, between these. What a phase of seconds
+/// left behind is over in a blink; what a phase of minutes left may come in bursts. After 922 short
+/// phases of default runs nothing moved at all; after 6 of some 600 others something did later than
+/// 20 ms, by 25 to 124 ms. A cell of five phases settles ten times.
 const LEAST_QUIET: Duration = Duration::from_millis(20);
 const MOST_QUIET: Duration = Duration::from_secs(5);
 const QUIET_SHARE: u32 = 30;
@@ -22,14 +24,15 @@ const LOOK: Duration = Duration::from_millis(5);
 const BETWEEN_BURSTS: Duration = Duration::from_secs(6);
 /// Dirty and writeback pages of the whole machine that count as none.
 const DIRTY_LIMIT: u64 = 1 << 20;
-/// Written in a second by small operations alone, at most: some ten fsyncs, each with its share of a log.
+/// Written in a second by small operations alone, at most: some ten fsyncs, each with its share of
+/// a log.
 const BESIDE_PROBES: u64 = 4 << 20;
 
 /// What settling found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SettleResult {
-    /// Until the device was last seen to move data; 0 when it was not. An empty flush moves none: ext4 answers every
-    /// `sync(2)` of anybody with one.
+    /// Until the device was last seen to move data; 0 when it was not. An empty flush moves none:
+    /// ext4 answers every `sync(2)` of anybody with one.
     pub busy_ns: u64,
     /// The reason, when patience ran out.
     pub unsettled: Option<String>,
@@ -40,8 +43,9 @@ pub(crate) fn quiet_after(phase: Duration) -> Duration {
     (phase / QUIET_SHARE).clamp(LEAST_QUIET, MOST_QUIET)
 }
 
-/// Watches the devices under test all through a cell. Counters only grow: where two looks find the same, nothing has moved
-/// between them, whatever was done meanwhile, and that time is not waited for again.
+/// Watches the devices under test all through a cell. Counters only grow: where two looks find the
+/// same, nothing has moved between them, whatever was done meanwhile, and that time is not waited
+/// for again.
 pub(crate) struct Stillness {
     devices: Vec<(u32, u32)>,
     begun: Instant,
@@ -133,8 +137,9 @@ impl WatchState {
     }
 }
 
-/// Watches, beside probes that go on, for when nothing is left that was written and is in no device yet. Dirty pages
-/// alone do not tell: ZFS keeps what is dirty in a cache of its own, so the device must be quiet as well.
+/// Watches, beside probes that go on, for when nothing is left that was written and is in no device
+/// yet. Dirty pages alone do not tell: ZFS keeps what is dirty in a cache of its own, so the device
+/// must be quiet as well.
 pub(crate) struct WritebackWatch {
     devices: Vec<(u32, u32)>,
     begun: Instant,
@@ -179,7 +184,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// When it is over, of what is seen at each tenth of a second: dirty, written until then, in flight.
+    /// When it is over, of what is seen at each tenth of a second: dirty, written until then, in
+    /// flight.
     fn over(seen: impl Fn(u64) -> (u64, u64, u64)) -> Option<u64> {
         let mut written = WritebackWatch::watch(Vec::new());
         (0..600).find(|tenth| {
@@ -191,7 +197,8 @@ mod tests {
 
     #[test]
     fn what_is_dirty_out_of_sight_is_waited_for() {
-        // Nothing is ever dirty, and for ten seconds the device writes 50 MiB/s; then the probes write on.
+        // Nothing is ever dirty, and for ten seconds the device writes 50 MiB/s; then the probes
+        // write on.
         let zfs = over(|tenth| (0, tenth.min(100) * 5 * MIB + tenth * MIB / 10, 0));
         assert!((150..=161).contains(&zfs.unwrap()), "{zfs:?}");
         // In bursts with nothing between.
@@ -270,7 +277,8 @@ mod tests {
                 settles(|ms| Counters { write_bytes: ms / 700, in_flight: u64::from(ms < 700), ..Counters::default() }),
                 busy_ns,
             ),
-            // Empty flushes, as a foreign `sync(2)` makes them: waited for, and no work of the file system.
+            // Empty flushes, as a foreign `sync(2)` makes them: waited for, and no work of the file
+            // system.
             (settles(|ms| Counters { flushes: bytes(ms), write_requests: bytes(ms), ..Counters::default() }), 0),
             (settles(|ms| Counters { in_flight: u64::from(ms < 700), flushes: ms / 700, ..Counters::default() }), 0),
         ] {

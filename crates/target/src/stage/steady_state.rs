@@ -26,8 +26,8 @@ pub(crate) struct SteadyRun {
     pub steady: Result<Steady, String>,
 }
 
-/// Does a piece of work, which says how many bytes it completed, again and again until `time` is over; twice as long
-/// where the rate is not steady then and `may_last` so much longer.
+/// Does a piece of work, which says how many bytes it completed, again and again until `time` is
+/// over; twice as long where the rate is not steady then and `may_last` so much longer.
 pub(crate) fn keep(
     time: Duration,
     clock: impl Fn() -> Duration,
@@ -70,7 +70,8 @@ enum Next {
     Never(String),
 }
 
-/// A cliff behind the middle passes for steady, as it cannot be cut off; its halves differ, and more time shows it.
+/// A cliff behind the middle passes for steady, as it cannot be cut off; its halves differ, and
+/// more time shows it.
 fn next(seconds: &[f64], may_last: bool) -> Next {
     match mser5(seconds).filter(|steady| steady.reached && steady.mean > 0.0) {
         Some(steady) if steady.halves_differ.is_none() || !may_last => Next::Steady(steady),
@@ -93,7 +94,8 @@ impl SteadyRun {
         GIB / (self.bytes.max(1) as f64)
     }
 
-    /// What one GiB takes at the steady rate, where there is one; whole nanoseconds, as all times are.
+    /// What one GiB takes at the steady rate, where there is one; whole nanoseconds, as all times
+    /// are.
     pub(crate) fn time_ns(&self) -> Option<f64> {
         self.steady.as_ref().ok().map(|steady| (GIB / steady.mean * 1e9).round())
     }

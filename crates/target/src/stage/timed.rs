@@ -95,7 +95,8 @@ pub(crate) struct Printed(File);
 /// Bytes of what a program printed that are worth reading.
 const MOST_PRINTED: u64 = 64 << 20;
 
-/// Without a name. In /dev/shm, where there is one, it cannot fill more of the memory than that may.
+/// Without a name. In /dev/shm, where there is one, it cannot fill more of the memory than that
+/// may.
 fn file_in_memory(name: &str) -> Result<File> {
     use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -117,8 +118,8 @@ impl Printed {
     }
 }
 
-/// Lent when the phase is over and its counters are read. What must not be done inside of a phase takes this as an
-/// argument, so that it does not compile there.
+/// Lent when the phase is over and its counters are read. What must not be done inside of a phase
+/// takes this as an argument, so that it does not compile there.
 pub(crate) struct AfterPhase<'t, 'a>(pub(super) &'t mut Timed<'a>);
 
 impl AfterPhase<'_, '_> {
@@ -181,8 +182,8 @@ impl<'a> Timed<'a> {
         self.wait(child.id() as i32, program)
     }
 
-    /// Runs a program whose output goes into a pipe that discards; returns the bytes that came. A pipe, because GNU
-    /// tar reads no file at all when it sees that its output is /dev/null.
+    /// Runs a program whose output goes into a pipe that discards; returns the bytes that came. A
+    /// pipe, because GNU tar reads no file at all when it sees that its output is /dev/null.
     pub(crate) fn discarded<S: AsRef<str>>(&mut self, words: impl IntoIterator<Item = S>) -> Result<u64> {
         let program = Program::new(words);
         let mut command = program.command(self.marks)?;
@@ -216,8 +217,8 @@ impl<'a> Timed<'a> {
         self.own(|| process::ahead_of_others(work))
     }
 
-    /// Does a piece of work, which says how many bytes it completed, again and again for a time; longer where its rate
-    /// is not steady by then. What it handled is counted here.
+    /// Does a piece of work, which says how many bytes it completed, again and again for a time;
+    /// longer where its rate is not steady by then. What it handled is counted here.
     pub(crate) fn for_a_time(&mut self, time: Duration, mut piece: impl FnMut() -> Result<u64>) -> Result<()> {
         let (begun, deadline, limits) = (Instant::now(), self.deadline, self.limits());
         // Settling afterwards may need all of its patience.
@@ -246,8 +247,8 @@ impl<'a> Timed<'a> {
         WritebackWatch::watch(self.devices.clone())
     }
 
-    /// Asks again and again, with so long a pause, until something is so, or for so long; whether it was. What is asked
-    /// may be work.
+    /// Asks again and again, with so long a pause, until something is so, or for so long; whether
+    /// it was. What is asked may be work.
     pub(crate) fn until(
         &mut self,
         at_most: Duration,
@@ -313,19 +314,21 @@ impl<'a> Timed<'a> {
         self.report.unit = Unit::Times(times);
     }
 
-    /// What the phase is judged by instead of the stage's clock, where a program times its work itself and does other
-    /// things as well; in nanoseconds, for the whole phase (see [`Timed::done_times`]).
+    /// What the phase is judged by instead of the stage's clock, where a program times its work
+    /// itself and does other things as well; in nanoseconds, for the whole phase (see
+    /// [`Timed::done_times`]).
     pub(crate) fn took(&mut self, ns: f64) {
         self.report.judged_ns = Some(ns);
     }
 
-    /// The least that a cold start makes the device read, for a phase that reads [`super::ColdProof::Declared`]:
-    /// bytes of content, which the file system may have compressed.
+    /// The least that a cold start makes the device read, for a phase that reads
+    /// [`super::ColdProof::Declared`]: bytes of content, which the file system may have compressed.
     pub(crate) fn reads_at_least(&mut self, bytes: u64) {
         self.report.least_read = Some(LeastRead::Content(bytes));
     }
 
-    /// The same in bytes as they lie on the device: a file may be compressed better than all of the tree is.
+    /// The same in bytes as they lie on the device: a file may be compressed better than all of the
+    /// tree is.
     pub(crate) fn reads_at_least_stored(&mut self, bytes: u64) {
         self.report.least_read = Some(LeastRead::Stored(bytes));
     }
@@ -351,8 +354,8 @@ impl<'a> Timed<'a> {
         self.report.doubts.push((flag, why));
     }
 
-    /// Fails when the work shall stop, or its time is over: to be asked now and then by loops of our own, also by their
-    /// threads.
+    /// Fails when the work shall stop, or its time is over: to be asked now and then by loops of
+    /// our own, also by their threads.
     pub(crate) fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
         let deadline = self.deadline;
         move || {

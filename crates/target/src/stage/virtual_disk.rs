@@ -1,8 +1,9 @@
-//! A disk in a file of the file system under test, with a file system inside it, as a virtual machine has one: a loop device
-//! on a raw file, or on what QEMU's block layer shows of an image.
+//! A disk in a file of the file system under test, with a file system inside it, as a virtual
+//! machine has one: a loop device on a raw file, or on what QEMU's block layer shows of an image.
 //!
-//! Nothing of it is left, however the agent ends: the kernel detaches the loop device with its last user, QEMU's server
-//! carries the mark of the cell, and the undo of both mounts is in the journal before the work begins.
+//! Nothing of it is left, however the agent ends: the kernel detaches the loop device with its last
+//! user, QEMU's server carries the mark of the cell, and the undo of both mounts is in the journal
+//! before the work begins.
 
 use super::cell_stage::Stage;
 use super::program::Program;
@@ -21,7 +22,8 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// For a server to show an image and to end, which may have to write, and for the kernel to detach a loop device.
+/// For a server to show an image and to end, which may have to write, and for the kernel to detach
+/// a loop device.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -37,7 +39,8 @@ pub(crate) struct DiskImage {
     pub format: Option<&'static str>,
 }
 
-/// The disk, and where the file system on it is mounted or will be. It is closed when this is dropped too, but not waited for.
+/// The disk, and where the file system on it is mounted or will be. It is closed when this is
+/// dropped too, but not waited for.
 pub(crate) struct OpenDisk {
     pub image: DiskImage,
     pub root: PathBuf,
@@ -63,7 +66,8 @@ impl Stage<'_, '_> {
             }
             None => (None, image.file.clone()),
         };
-        // With more than one request at a time the server of QEMU 7.2 takes parts of one for another, and the content is wrong.
+        // With more than one request at a time the server of QEMU 7.2 takes parts of one for
+        // another, and the content is wrong.
         let direct = image.direct && server.is_none();
         let (attached, device) = self.attach(&served, direct)?;
         let number = device_number(&device).context("a loop device has no number")?;
@@ -160,13 +164,14 @@ impl OpenDisk {
         FsSpec { seed: self.seed, ..spec }
     }
 
-    /// Returns when all that was written inside is on the disk: by then the file system under test was asked to make it
-    /// durable too.
+    /// Returns when all that was written inside is on the disk: by then the file system under test
+    /// was asked to make it durable too.
     pub(crate) fn sync(&self) -> Result<()> {
         Ok(rustix::fs::syncfs(File::open(&self.root)?)?)
     }
 
-    /// Bytes that both were given so far: the disk inside, and the device below; none where one has no counter.
+    /// Bytes that both were given so far: the disk inside, and the device below; none where one has
+    /// no counter.
     pub(crate) fn written(&self) -> Option<[u64; 2]> {
         Some([self.inside.as_ref()?.read()?.write_bytes, self.outside.as_ref()?.read()?.write_bytes])
     }

@@ -19,8 +19,9 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Written, not only reserved: reserved blocks are converted at their first write, which would be charged to the
-/// first file system that reaches them. Incompressible, so that a compressing file system below holds it in full.
+/// Written, not only reserved: reserved blocks are converted at their first write, which would be
+/// charged to the first file system that reaches them. Incompressible, so that a compressing file
+/// system below holds it in full.
 pub(crate) fn make(path: &Path, bytes: u64) -> Result<()> {
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(bytes);
     let mut file = File::options().create_new(true).write(true).mode(0o600).open(path)?;
@@ -39,7 +40,8 @@ pub(crate) fn make(path: &Path, bytes: u64) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-/// `run` runs losetup, which opens the image by its name. What it has opened must be the file that was held before.
+/// `run` runs losetup, which opens the image by its name. What it has opened must be the file that
+/// was held before.
 pub(crate) fn attach(image: &Path, direct: bool, run: impl Fn(&Vec<String>) -> Result<String>) -> Result<PathBuf> {
     let held = hold(image)?;
     let device = PathBuf::from(run(&attach_words(image, direct))?.trim());
@@ -98,7 +100,8 @@ fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     Ok(loops)
 }
 
-/// True where the loop device has the very file that has this name now, in a folder that is ours alone; or the file has gone.
+/// True where the loop device has the very file that has this name now, in a folder that is ours
+/// alone; or the file has gone.
 pub(crate) fn is_attached(found: &Attached) -> Result<bool> {
     let entry = match Entry::without_links(&found.file).and_then(|entry| Ok((entry.folder()?, entry.open()?))) {
         Ok((folder, file)) => Some((folder, file.metadata()?)),

@@ -1,4 +1,5 @@
-//! What the kernel wrote to its log while a program ran: mount(8) shows the number of an error, and the log has the reason.
+//! What the kernel wrote to its log while a program ran: mount(8) shows the number of an error, and
+//! the log has the reason.
 
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -6,7 +7,8 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
 const LOG: &str = "/dev/kmsg";
-/// Bytes: no record is longer (`PRINTK_MESSAGE_MAX` of the kernel, and earlier `CONSOLE_EXT_LOG_MAX`).
+/// Bytes: no record is longer (`PRINTK_MESSAGE_MAX` of the kernel, and earlier
+/// `CONSOLE_EXT_LOG_MAX`).
 const LONGEST: usize = 8192;
 /// `LOGLEVEL_WARNING` of the kernel: less is worse.
 const WARNING: u64 = 4;
@@ -25,7 +27,8 @@ impl KernelLog {
         KernelLog { log }
     }
 
-    /// The first three warnings and errors since then. What others do at the same time is among them.
+    /// The first three warnings and errors since then. What others do at the same time is among
+    /// them.
     pub(crate) fn complaints(self) -> Vec<String> {
         self.log.map_or_else(Vec::new, complaints)
     }
@@ -47,8 +50,8 @@ fn complaints(mut log: impl Read) -> Vec<String> {
     found
 }
 
-/// The text of a record, if the kernel wrote it as a warning or worse. The number before the first comma is eight times the
-/// facility, of which the kernel's is 0, and the level.
+/// The text of a record, if the kernel wrote it as a warning or worse. The number before the first
+/// comma is eight times the facility, of which the kernel's is 0, and the level.
 fn complaint(record: &str) -> Option<&str> {
     let (head, text) = record.lines().next()?.split_once(';')?;
     let level: u64 = head.split(',').next()?.parse().ok()?;

@@ -1,7 +1,7 @@
 //! Takes the steps that a stack is made of, and takes them back.
 //!
-//! Each undo is journaled before its step runs. This room must not know which stack the steps belong to, what is
-//! measured on it, nor how the host is reached.
+//! Each undo is journaled before its step runs. This room must not know which stack the steps
+//! belong to, what is measured on it, nor how the host is reached.
 //!
 //! Must not know: `stage`, `workload`.
 

@@ -1,4 +1,5 @@
-//! What is a run's own: an undo that names anything else comes from a journal that was tampered with or damaged.
+//! What is a run's own: an undo that names anything else comes from a journal that was tampered
+//! with or damaged.
 
 use crate::stack::recipe::is_setting_of_runs;
 use crate::stack::take_down::{Named, TakeDown};
@@ -23,12 +24,14 @@ pub(crate) struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Twelve hexadecimal digits, as each run gets them, or the one name inside simulated machines: another word may be part of any name.
+    /// Twelve hexadecimal digits, as each run gets them, or the one name inside simulated machines:
+    /// another word may be part of any name.
     pub(crate) fn is_run(&self) -> bool {
         is_run_id(self.run) || self.run == SIMULATED_RUN
     }
 
-    /// Only what a step of this scope can have asked for: a journal is a file like any other, and `clean` may be root.
+    /// Only what a step of this scope can have asked for: a journal is a file like any other, and
+    /// `clean` may be root.
     pub(crate) fn covers(&self, scope: &str, undo: &Undo) -> bool {
         self.is_run()
             && match undo {
@@ -98,7 +101,8 @@ pub(crate) fn name_of(scope: &str) -> String {
     format!("pickfs{scope}")
 }
 
-/// As it is named without symbolic links: undoing follows none. What the path names itself may be a link, which is meant then.
+/// As it is named without symbolic links: undoing follows none. What the path names itself may be a
+/// link, which is meant then.
 pub(crate) fn real(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(above), Some(name)) => resolved(above).join(name),
@@ -119,7 +123,8 @@ fn is_cell(scope: &str) -> bool {
     is_hex(scope, 16)
 }
 
-/// `pickfs`, the cell, `l` with the number of the layer, and `d` with that of the device where a layer has several.
+/// `pickfs`, the cell, `l` with the number of the layer, and `d` with that of the device where a
+/// layer has several.
 fn is_of_layer(name: &str, scope: &str) -> bool {
     let rest = name.strip_prefix(&name_of(scope)).and_then(|rest| rest.strip_prefix('l'));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

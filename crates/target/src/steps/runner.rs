@@ -81,8 +81,8 @@ impl<'a> StepRunner<'a> {
         process::output(argv, &self.marks())
     }
 
-    /// Mounts a file system; how long it took. What that leaves running, such as nilfs2's cleaner, belongs to the file
-    /// system and ends with it. An error has what the kernel wrote to its log.
+    /// Mounts a file system; how long it took. What that leaves running, such as nilfs2's cleaner,
+    /// belongs to the file system and ends with it. An error has what the kernel wrote to its log.
     pub fn mount(&self, argv: &Argv) -> Result<Duration> {
         let (log, begun) = (KernelLog::from_now(), Instant::now());
         let mounted = process::output(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name_of(&self.scope))]);
@@ -200,8 +200,9 @@ impl<'a> StepRunner<'a> {
         Ok(StepResult::Devices(vec![Path::new("/dev/mapper").join(name)]))
     }
 
-    /// A daemon carries its own mark, not the cell's, and lives until its undo kills it. One that ends before it is ready gives what it wrote
-    /// as the error: something else may have its place, and answer in its stead.
+    /// A daemon carries its own mark, not the cell's, and lives until its undo kills it. One that
+    /// ends before it is ready gives what it wrote as the error: something else may have its place,
+    /// and answer in its stead.
     pub(super) fn start_daemon(&mut self, argv: &Argv, ready: &Argv) -> Result<()> {
         let (name, shown) = (name_of(&self.scope), argv.join(" "));
         let mut said = File::from(rustix::fs::memfd_create("daemon", MemfdFlags::CLOEXEC)?);
@@ -230,7 +231,8 @@ impl<'a> StepRunner<'a> {
         }
     }
 
-    /// Takes every step back, last first, whatever fails on the way; all failures together are the error.
+    /// Takes every step back, last first, whatever fails on the way; all failures together are the
+    /// error.
     pub(crate) fn undo_all(&mut self, link: &mut Link) -> Result<()> {
         let mut failures = Vec::new();
         while let Some(taken) = self.taken.pop() {
@@ -273,8 +275,8 @@ fn queue_file(device: &Path, name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Of two settings that switch each other off only the one that is not 0 is in force; writing it back switches the other
-/// off. Both may be 0: the second is in force then.
+/// Of two settings that switch each other off only the one that is not 0 is in force; writing it
+/// back switches the other off. Both may be 0: the second is in force then.
 fn restore(path: &Path, value: &str, instead_of: Option<&Path>) -> Result<Undo> {
     let in_force = |path: &&Path| devices::content(path).is_some_and(|value| value != "0");
     let saved = match instead_of {
@@ -287,8 +289,9 @@ fn restore(path: &Path, value: &str, instead_of: Option<&Path>) -> Result<Undo> 
     Ok(Undo::Restore { path: saved.into(), value: before, set })
 }
 
-/// The kernel's own word that nothing has the device, a mount of many devices included: an exclusive open. It is not kept
-/// open: discards and mkfs claim the device themselves, and would be refused.
+/// The kernel's own word that nothing has the device, a mount of many devices included: an
+/// exclusive open. It is not kept open: discards and mkfs claim the device themselves, and would be
+/// refused.
 fn unused(device: &Path) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let opened = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
@@ -305,8 +308,8 @@ fn link_device(uevent: &Path, link: &Path) -> Result<StepResult> {
     unused(link).map(|()| StepResult::Devices(vec![link.to_path_buf()]))
 }
 
-/// Only the last part: where the folder above has gone, its file system has too, and another must not be measured in
-/// its place.
+/// Only the last part: where the folder above has gone, its file system has too, and another must
+/// not be measured in its place.
 fn make_directory(path: &Path) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     // A stranger's folder in a shared place would let him change what is put into it.

@@ -13,7 +13,8 @@ pub(crate) fn set(path: &Path, value: &str) -> Result<()> {
     std::fs::write(path, value).with_context(|| format!("cannot write `{value}` to {}", path.display()))
 }
 
-/// What is in force. A choice shows all its values, the chosen one in brackets: "none [mq-deadline] kyber".
+/// What is in force. A choice shows all its values, the chosen one in brackets: "none [mq-deadline]
+/// kyber".
 pub(crate) fn in_force(path: &Path) -> std::io::Result<String> {
     let shown = std::fs::read_to_string(path)?;
     Ok(match (shown.find('['), shown.find(']')) {
@@ -42,7 +43,8 @@ pub(crate) fn restore(path: &Path, value: &str, set_to: Option<&Knob>, own: &Own
     if path.starts_with("/proc") || is_of_run(path, own)? { set(path, value) } else { Ok(()) }
 }
 
-/// Whether a queue is that of a device of the run. False where it went with the run: its number may be another's by now.
+/// Whether a queue is that of a device of the run. False where it went with the run: its number may
+/// be another's by now.
 fn is_of_run(path: &Path, own: &Own) -> Result<bool> {
     let real = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
     let (Some(device), Some(name)) = (real.ancestors().nth(2), real.file_name().and_then(|name| name.to_str())) else {

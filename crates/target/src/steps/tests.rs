@@ -1,5 +1,5 @@
-//! What a forged journal, or a stranger who may write beside a run, could have root do: for each kind of undo a canary, which
-//! must be whole afterwards.
+//! What a forged journal, or a stranger who may write beside a run, could have root do: for each
+//! kind of undo a canary, which must be whole afterwards.
 
 use super::own::Own;
 use super::{StepRunner, image, undo, zram};
@@ -257,7 +257,8 @@ fn what_is_not_the_runs_own_stays() {
     assert!(won.is_empty(), "{won:#?}");
 }
 
-/// So that the attacks above are seen to fail for what they do, and not because nothing is undone at all.
+/// So that the attacks above are seen to fail for what they do, and not because nothing is undone
+/// at all.
 #[test]
 fn what_is_the_runs_own_goes() {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
@@ -383,7 +384,8 @@ fn no_other_file_is_attached_than_the_image_that_the_run_made() {
     assert!(!attached());
 }
 
-/// What has its place would be asked in its stead, and the wait for an answer would hide why there is none.
+/// What has its place would be asked in its stead, and the wait for an answer would hide why there
+/// is none.
 #[test]
 fn a_daemon_that_ends_before_it_is_ready_gives_what_it_wrote() {
     let place = Place { name: "pickfs-r".into(), memory: "/dev/shm/pickfs-r".into(), mounts: "/run/pickfs-r".into() };

@@ -1,4 +1,5 @@
-//! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone already, is no error.
+//! Takes a step back. Every one is idempotent: undoing what never happened, or what is undone
+//! already, is no error.
 
 use super::image;
 use super::own::Own;
@@ -16,7 +17,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose host died.
+/// The whole of a run's (or a cell's) leftovers, for a host whose agent died, or a `clean` whose
+/// host died.
 pub(crate) fn all(own: &Own, steps: &[StepTaken], link: &mut Link) -> Result<()> {
     ensure!(
         own.is_run(),
@@ -60,8 +62,8 @@ fn kill_of_run(run: &str, mark: &str) -> Result<()> {
     kill_with_all(&[&format!("{RUN_MARK}={run}"), mark]).map(drop).context("cannot kill")
 }
 
-/// The entry that a journal names. A folder of the path that is a link now was none when the step was taken: the journal
-/// has paths without links. `None` where the folder above is gone.
+/// The entry that a journal names. A folder of the path that is a link now was none when the step
+/// was taken: the journal has paths without links. `None` where the folder above is gone.
 fn entry(path: &Path) -> Result<Option<Entry>> {
     match Entry::without_links(path) {
         Ok(entry) => Ok(Some(entry)),
@@ -72,8 +74,8 @@ fn entry(path: &Path) -> Result<Option<Entry>> {
     }
 }
 
-/// The kernel is asked, as a program that was killed may have made a mapping without a table, which has no file in `/dev/mapper`.
-/// udev may still look at it.
+/// The kernel is asked, as a program that was killed may have made a mapping without a table, which
+/// has no file in `/dev/mapper`. udev may still look at it.
 fn remove_mapping(name: &str) -> Result<()> {
     if !devices::has_device_mapper() {
         return Ok(());

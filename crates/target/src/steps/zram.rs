@@ -1,5 +1,5 @@
-//! Disks in compressed memory: made, and removed by the number that the kernel gave them (kernel documentation,
-//! admin-guide/blockdev/zram.rst).
+//! Disks in compressed memory: made, and removed by the number that the kernel gave them (kernel
+//! documentation, admin-guide/blockdev/zram.rst).
 
 use super::setting::set;
 use anyhow::{Context, Result, ensure};
@@ -16,7 +16,8 @@ const CONTROL: &str = "/sys/class/zram-control";
 const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A new disk, by its device. One that was made and not noted yet takes no memory, as it has no size.
+/// A new disk, by its device. One that was made and not noted yet takes no memory, as it has no
+/// size.
 pub(crate) fn make(note: &Path, algorithm: &str, bytes: u64) -> Result<PathBuf> {
     let number = content(Path::new(CONTROL).join("hot_add")).context("the kernel gives no disk; is zram there?")?;
     std::fs::write(note, format!("{number}\n{algorithm}\n{bytes}\n"))
@@ -57,7 +58,8 @@ pub(crate) fn remove(note: &Entry, shown: &Path) -> Result<()> {
     std::fs::remove_file(note.path()).with_context(|| format!("cannot remove {shown}"))
 }
 
-/// Algorithm and size as they were noted; earlier versions noted neither. A disk has no size until it got its algorithm.
+/// Algorithm and size as they were noted; earlier versions noted neither. A disk has no size until
+/// it got its algorithm.
 fn is_same(noted: [Option<&str>; 2], size: &str, chooser: &str) -> bool {
     match noted {
         [Some(algorithm), Some(bytes)] => size == "0" || size == bytes && chosen(chooser) == Some(algorithm),

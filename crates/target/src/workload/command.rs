@@ -1,7 +1,7 @@
 //! A command of the user's own: the door to all that pickfs has no workload for.
 //!
-//! `{dir}` in its words is the folder on the file system under test, which is also where it starts; `{source}` is a
-//! copy of a tree there.
+//! `{dir}` in its words is the folder on the file system under test, which is also where it starts;
+//! `{source}` is a copy of a tree there.
 
 use super::settings::{Counts, Flag, Text, Texts, Words, choice, joined, settings};
 use super::trees::{self, Dataset, GENERATED};
@@ -125,8 +125,8 @@ impl Order {
         word.replace("{dir}", &text(dir)).replace("{source}", &text(&dir.join(&self.source_as)))
     }
 
-    /// A program in the target's folder, with the environment that is asked for. Its temporary files go to memory,
-    /// where they cost no disk and are gone after the cell.
+    /// A program in the target's folder, with the environment that is asked for. Its temporary
+    /// files go to memory, where they cost no disk and are gone after the cell.
     fn program(&self, words: &[String], dir: &Path, memory: &Path) -> Result<Program> {
         let mut words: Argv = words.iter().map(|word| self.filled(word, dir)).collect();
         match words.first_mut() {

@@ -1,4 +1,5 @@
-//! Content to write that compresses as what people keep does, and a file that is overwritten with it again and again.
+//! Content to write that compresses as what people keep does, and a file that is overwritten with
+//! it again and again.
 
 use anyhow::{Context, Result, ensure};
 use pickfs_system::random::Random;
@@ -21,8 +22,8 @@ impl Pool {
         Pool(made)
     }
 
-    /// The piece of this number, of `bytes`: the next begins behind it at an odd distance, so that none comes twice for
-    /// long.
+    /// The piece of this number, of `bytes`: the next begins behind it at an odd distance, so that
+    /// none comes twice for long.
     #[inline]
     pub(crate) fn piece(&self, number: u64, bytes: usize) -> &[u8] {
         self.at(number.wrapping_mul(3 * bytes as u64 + 4097), bytes)

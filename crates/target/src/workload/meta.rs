@@ -158,8 +158,9 @@ impl Workload for Healthy {
 
 /// A job whose size the target decides: it reads every file that the file system was born with.
 ///
-/// `mke2fs -d FOLDER` fills what it makes, so a target that is born with a fifth more files has exactly a fifth more
-/// to do. That is a slow-down of a known size that no statistics made up, for testing what a report says of it.
+/// `mke2fs -d FOLDER` fills what it makes, so a target that is born with a fifth more files has
+/// exactly a fifth more to do. That is a slow-down of a known size that no statistics made up, for
+/// testing what a report says of it.
 pub(crate) struct Read;
 
 settings! {
@@ -213,7 +214,8 @@ fn digest_all(root: &Path, passes: u64) -> Result<(u64, u64)> {
     Ok((bytes, files))
 }
 
-/// FNV-1a, one byte after the other: slow, and bound by the processor's clock alone and not by its caches.
+/// FNV-1a, one byte after the other: slow, and bound by the processor's clock alone and not by its
+/// caches.
 fn digest(hash: u64, content: &[u8]) -> u64 {
     content.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -1,7 +1,8 @@
 //! Workloads, one file each, in one sorted list.
 //!
-//! A workload reads as prose: it names its phases and says what each one does. It must not know the clock, the
-//! caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no workload can forget them.
+//! A workload reads as prose: it names its phases and says what each one does. It must not know the
+//! clock, the caches, the sync, the probes or the file system; the [`Stage`] owns those, so that no
+//! workload can forget them.
 
 mod command;
 mod content;
@@ -75,7 +76,8 @@ pub static ALL: &[&dyn Workload] = &[
     &trees::walk::Walk,
 ];
 
-/// What is constant about a workload: data in a file of its own, but for what is code (`described!`).
+/// What is constant about a workload: data in a file of its own, but for what is code
+/// (`described!`).
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Description {
@@ -86,7 +88,8 @@ pub struct Description {
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for in a plan.
     pub main_setting: &'static str,
-    /// Settings by which a plan chooses what is run, or what that loads, besides those that are commands.
+    /// Settings by which a plan chooses what is run, or what that loads, besides those that are
+    /// commands.
     #[serde(deserialize_with = "list")]
     pub choose_programs: &'static [&'static str],
     /// The timed parts, in order.
@@ -111,11 +114,12 @@ pub struct Description {
     pub mounts_overlayfs: bool,
     /// It opens images that lie on the file system under test ([`Stage::open_disk`]).
     pub opens_disks: bool,
-    /// How the times of its judged phases become one quantity, and what that is called: phases that have no unit in
-    /// common have no sum.
+    /// How the times of its judged phases become one quantity, and what that is called: phases that
+    /// have no unit in common have no sum.
     pub judged: (Combine, &'static str),
-    /// About how many seconds a cell takes with its defaults, on a fast disk and two processors, with all that it waits for:
-    /// as measured, mostly in examples/, which have the time of a round. 0 where that depends on what the user names.
+    /// About how many seconds a cell takes with its defaults, on a fast disk and two processors,
+    /// with all that it waits for: as measured, mostly in examples/, which have the time of a
+    /// round. 0 where that depends on what the user names.
     pub seconds: u64,
 }
 
@@ -153,7 +157,8 @@ impl Default for Description {
     }
 }
 
-/// A workload's description: its file beside the code, the rows of its settings, and the tree of files that it works on.
+/// A workload's description: its file beside the code, the rows of its settings, and the tree of
+/// files that it works on.
 macro_rules! described {
     ($file:literal, $settings:expr $(, $dataset:path)?) => {{
         const SETTINGS: &[pickfs_core::plan::Setting] = $settings;
@@ -167,8 +172,8 @@ macro_rules! described {
 }
 use described;
 
-/// A named job. What depends on settings is asked with none by `pickfs list` and `pickfs doctor`, which stands for the
-/// defaults.
+/// A named job. What depends on settings is asked with none by `pickfs list` and `pickfs doctor`,
+/// which stands for the defaults.
 pub trait Workload: Sync {
     fn description(&self) -> &'static Description;
 
@@ -199,7 +204,8 @@ pub trait Workload: Sync {
         judged(&self.phases(settings), self.description().judged)
     }
 
-    /// Commands of the work that its user chose with it, with what each is for; without those that are settings.
+    /// Commands of the work that its user chose with it, with what each is for; without those that
+    /// are settings.
     fn chosen_commands(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
         Vec::new()
     }
@@ -218,8 +224,8 @@ pub trait Workload: Sync {
         self.description().versions.iter().map(|words| (words[0], argv(*words))).collect()
     }
 
-    /// What is run after caches were dropped, so that a cold phase does not pay for loading programs: besides the
-    /// programs of `needs`, which are asked for their version.
+    /// What is run after caches were dropped, so that a cold phase does not pay for loading
+    /// programs: besides the programs of `needs`, which are asked for their version.
     fn warm_up(&self, _settings: &Settings, _place: &Place) -> Vec<Argv> {
         Vec::new()
     }
@@ -234,7 +240,8 @@ pub trait Workload: Sync {
         self.dataset(settings).map(|dataset| dataset.objections()).unwrap_or_default()
     }
 
-    /// Why what it works on cannot be had here, where nothing has brought it yet: its cells are skipped, and no other work's.
+    /// Why what it works on cannot be had here, where nothing has brought it yet: its cells are
+    /// skipped, and no other work's.
     fn lacks(&self, _settings: &Settings, _place: &Place) -> Option<String> {
         None
     }
@@ -244,12 +251,14 @@ pub trait Workload: Sync {
         self.dataset(settings).map_or(Ok(()), |dataset| dataset.prepare(place))
     }
 
-    /// Bytes that the work puts on the file system at its fullest, where that is known before the run.
+    /// Bytes that the work puts on the file system at its fullest, where that is known before the
+    /// run.
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         self.dataset(settings)?.bytes()
     }
 
-    /// About how many seconds a cell takes on a fast disk, which a budget and a forecast are made of; 0 where that is unknown.
+    /// About how many seconds a cell takes on a fast disk, which a budget and a forecast are made
+    /// of; 0 where that is unknown.
     fn seconds(&self, settings: &Settings) -> u64 {
         let by_default = self.description().seconds;
         match (self.bytes(settings), self.bytes(&Settings::default())) {
@@ -260,25 +269,26 @@ pub trait Workload: Sync {
         }
     }
 
-    /// Folders elsewhere on the machine that a cell needs, made before it and removed after it with all that is in
-    /// them; their names carry the run's.
+    /// Folders elsewhere on the machine that a cell needs, made before it and removed after it with
+    /// all that is in them; their names carry the run's.
     fn folders(&self, _settings: &Settings, _place: &Place) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// What is brought from another disk than the one under test, for guests, which get such a disk of their own.
+    /// What is brought from another disk than the one under test, for guests, which get such a disk
+    /// of their own.
     fn other_disk(&self, _settings: &Settings, _place: &Place) -> Option<OtherDisk> {
         None
     }
 
-    /// What its programs leave when they are killed, and the file in which they note it, for work in the folder `root`: taken
-    /// down when all of them have ended.
+    /// What its programs leave when they are killed, and the file in which they note it, for work
+    /// in the folder `root`: taken down when all of them have ended.
     fn take_down(&self, _settings: &Settings, _root: &Path) -> Option<(&'static TakeDown, PathBuf)> {
         None
     }
 
-    /// Bytes of room for a recording of all that the target's disk is given, where the work needs one
-    /// ([`Stage::cut_power`]).
+    /// Bytes of room for a recording of all that the target's disk is given, where the work needs
+    /// one ([`Stage::cut_power`]).
     fn recording(&self, _settings: &Settings) -> Option<u64> {
         None
     }
@@ -298,7 +308,8 @@ pub trait Workload: Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherDisk {
     pub tree: PathBuf,
-    /// Where the disk's image goes: the run's folder in memory, or another that carries the run's name.
+    /// Where the disk's image goes: the run's folder in memory, or another that carries the run's
+    /// name.
     pub folder: PathBuf,
 }
 

@@ -187,7 +187,8 @@ impl Files<'_> {
     }
 }
 
-/// Bytes that files may still take. btrfs counts among its free blocks what metadata will have (statfs(2) of it).
+/// Bytes that files may still take. btrfs counts among its free blocks what metadata will have
+/// (statfs(2) of it).
 fn room(at: &Path) -> Result<f64> {
     let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
     Ok(found.f_bavail as f64 * found.f_frsize as f64)

@@ -1,4 +1,5 @@
-//! Settings of workloads: one row gives a setting's name, kind, default and help, and its field in a struct.
+//! Settings of workloads: one row gives a setting's name, kind, default and help, and its field in
+//! a struct.
 
 use pickfs_core::plan::{Setting, SettingKind, Settings};
 use serde_json::Value;
@@ -94,8 +95,9 @@ pub(crate) const fn joined<const N: usize>(first: &[Setting], second: &[Setting]
     all
 }
 
-/// A struct of settings from rows of `field: Kind = "default", "help";`. `ROWS` declares them to plans, `of` reads them.
-/// A field without a default is an `Option`; `field["name"]` is a setting that is not called like its field.
+/// A struct of settings from rows of `field: Kind = "default", "help";`. `ROWS` declares them to
+/// plans, `of` reads them. A field without a default is an `Option`; `field["name"]` is a setting
+/// that is not called like its field.
 macro_rules! settings {
     ($(#[$doc:meta])* $vis:vis $name:ident {
         $($field:ident $([$key:literal])? : $kind:ty $(= $default:literal)?, $about:expr;)*

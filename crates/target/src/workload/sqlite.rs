@@ -1,8 +1,9 @@
-//! An SQLite database as applications keep one: rows added and changed one by one, each durable before the next, in
-//! batches too, then looked up, deleted, and the file made small again. With SQLite's own program.
+//! An SQLite database as applications keep one: rows added and changed one by one, each durable
+//! before the next, in batches too, then looked up, deleted, and the file made small again. With
+//! SQLite's own program.
 //!
-//! The statements are made once, in memory, from a fixed seed, and with them what the database must hold after each
-//! phase.
+//! The statements are made once, in memory, from a fixed seed, and with them what the database must
+//! hold after each phase.
 
 use crate::stack::{Place, argv};
 use crate::stage::{AfterPhase, Printed, Program, Stage};
@@ -209,7 +210,8 @@ impl Writer<'_> {
     fn statements(&mut self, job: Job) -> String {
         let (singles, all) = (self.amounts.transactions, self.amounts.all());
         let journal = self.amounts.journal.word();
-        // Of FULL, SQLite says that a transaction survives a loss of power; NORMAL, which some choose, may lose it.
+        // Of FULL, SQLite says that a transaction survives a loss of power; NORMAL, which some
+        // choose, may lose it.
         let mut text = format!("PRAGMA journal_mode={journal};\nPRAGMA synchronous=FULL;\n");
         match job {
             Job::Insert => {
@@ -262,7 +264,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Of rows in order: two with more than a page of other rows between them are not on the same one.
+    /// Of rows in order: two with more than a page of other rows between them are not on the same
+    /// one.
     fn pages_of(&self, ids: &[u64]) -> u64 {
         let (mut pages, mut last) = (0, None::<usize>);
         for index in ids.iter().map(|id| *id as usize - 1) {

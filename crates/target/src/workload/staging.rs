@@ -1,5 +1,5 @@
-//! What is put into memory once a run, for the cells to work with: a folder for each set of settings, and a note of what
-//! is in it.
+//! What is put into memory once a run, for the cells to work with: a folder for each set of
+//! settings, and a note of what is in it.
 
 use crate::stack::Place;
 use anyhow::{Context, Result, ensure};

@@ -1,5 +1,5 @@
-//! A file overwritten again and again for a time, as a log or a recording is: how fast it goes on once caches are full
-//! and the first fine seconds are over.
+//! A file overwritten again and again for a time, as a log or a recording is: how fast it goes on
+//! once caches are full and the first fine seconds are over.
 
 use super::content::{Pool, Ring};
 use super::settings::{Duration, Size, settings};

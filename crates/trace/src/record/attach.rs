@@ -1,5 +1,5 @@
-//! Records a program that runs already: it is watched from outside for a while and goes on as before. No filter can be put into it, so
-//! it stops at every call.
+//! Records a program that runs already: it is watched from outside for a while and goes on as
+//! before. No filter can be put into it, so it stops at every call.
 
 use super::files::OpenFile;
 use super::first_tree::FirstTree;
@@ -17,12 +17,14 @@ use std::time::Duration;
 /// How often it is asked whether to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Records a process with its threads and the processes below it until `ends` is true or none is left. Folders must be absolute.
+/// Records a process with its threads and the processes below it until `ends` is true or none is
+/// left. Folders must be absolute.
 pub fn attach(pid: i32, under: &[PathBuf], ends: impl Fn() -> bool) -> Result<Vec<u8>> {
     ensure!(Path::new(&format!("/proc/{pid}")).exists(), "there is no process {pid}");
     ensure!(pid != std::process::id() as i32, "process {pid} is pickfs itself");
     let mut scope = Scope::new(under).context("cannot look at the folder to watch")?;
-    // While it is looked at nothing may change: a name that is there and then not would mislead the replay.
+    // While it is looked at nothing may change: a name that is there and then not would mislead the
+    // replay.
     let looked_at = Scope::new(under).context("cannot look at the folder to watch")?;
     let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
     let (live, read) = (Live::new(), read_bytes(pid));
@@ -64,7 +66,8 @@ impl Watched<'_> {
                     }
                     match ptrace::seize_running(tid) {
                         Ok(()) => drop(self.processes.insert(tid, process)),
-                        // It was started by one that is watched, and is watched with it; or it has ended.
+                        // It was started by one that is watched, and is watched with it; or it has
+                        // ended.
                         Err(_) if before > 0 || tid != pid => {}
                         Err(error) => bail!(
                             "cannot watch process {pid} with ptrace(2): {error}; run as root, see \
@@ -80,7 +83,8 @@ impl Watched<'_> {
         }
     }
 
-    /// Stops all of them, looks at what they have open and at what `look` does, and lets them go on.
+    /// Stops all of them, looks at what they have open and at what `look` does, and lets them go
+    /// on.
     fn begin<T>(&mut self, look: impl FnOnce() -> Result<T>) -> Result<T> {
         self.processes.keys().for_each(|tid| ptrace::interrupt(*tid));
         let mut signals = BTreeMap::new();
@@ -123,8 +127,8 @@ impl Watched<'_> {
         Ok(looked)
     }
 
-    /// Who has called vfork(2) cannot stop before its child runs another program, and the child stands still: it goes on, and is stopped
-    /// anew.
+    /// Who has called vfork(2) cannot stop before its child runs another program, and the child
+    /// stands still: it goes on, and is stopped anew.
     fn help_those_that_wait(&mut self) -> Result<()> {
         let late: Vec<i32> = self.processes.keys().copied().filter(|tid| !self.stopped.contains(tid)).collect();
         for tid in late {

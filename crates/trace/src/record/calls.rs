@@ -1,5 +1,5 @@
-//! System calls as what they ask for: which of them the filter stops, what their arguments mean, and whether their end must be
-//! seen.
+//! System calls as what they ask for: which of them the filter stops, what their arguments mean,
+//! and whether their end must be seen.
 
 #![expect(non_upper_case_globals, reason = "calls have the C library's names")]
 
@@ -141,8 +141,9 @@ pub(crate) fn is_watched(call: &Call) -> bool {
     })
 }
 
-/// Hands the filter to `with`: what is here stops, and only that, unless its instruction ends at an address. io_uring is as if the kernel did not have it, as calls made
-/// through it cannot be seen; programs that use it have another way for such kernels.
+/// Hands the filter to `with`: what is here stops, and only that, unless its instruction ends at an
+/// address. io_uring is as if the kernel did not have it, as calls made through it cannot be seen;
+/// programs that use it have another way for such kernels.
 pub(crate) fn with_filter<T>(passes: Option<u64>, with: impl FnOnce(&Filter) -> T) -> T {
     let stops = [CALLS, OLD_CALLS].concat();
     let fcntl = [F_DUPFD as u32, F_DUPFD_CLOEXEC as u32, F_SETFD as u32];

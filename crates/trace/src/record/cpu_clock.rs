@@ -18,7 +18,8 @@ impl CpuClock {
         CpuClock(None)
     }
 
-    /// In nanoseconds, exact while the thread stands still: the first number of /proc/PID/schedstat.
+    /// In nanoseconds, exact while the thread stands still: the first number of
+    /// /proc/PID/schedstat.
     pub(crate) fn now(&self) -> u64 {
         let mut text = [0; 64];
         let Some(length) = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()) else { return 0 };

@@ -1,4 +1,5 @@
-//! A call on files, with its arguments followed into the program's memory: which watched file it is about.
+//! A call on files, with its arguments followed into the program's memory: which watched file it is
+//! about.
 
 use super::calls::{FileCall, ITSELF, Length, Place};
 use super::class::{SAMPLE, SMALLEST_SAMPLE, class_of};
@@ -81,7 +82,8 @@ impl Looker<'_> {
         LookResult::Watched(op, place)
     }
 
-    /// A name that is moved between watched and other folders: the other one stands for a name beside the watched ones.
+    /// A name that is moved between watched and other folders: the other one stands for a name
+    /// beside the watched ones.
     fn brought(&mut self, from: FileOperand, to: FileOperand) -> (FileOperand, FileOperand) {
         match (from, to) {
             (FileOperand::Elsewhere(from), to @ FileOperand::Path(..)) => match self.scope.stand_in(&from, true) {
@@ -162,7 +164,8 @@ impl Looker<'_> {
         }
     }
 
-    /// Bytes that go from one file to another. Where only one of them is watched, it is read or written.
+    /// Bytes that go from one file to another. Where only one of them is watched, it is read or
+    /// written.
     fn between(&self, op: Op, call: &FileCall, named: FileOperand, second: FileOperand) -> LookResult {
         let watched = |op| LookResult::Watched(op, Vec::new());
         if op.kind == Kind::Clone {

@@ -146,8 +146,8 @@ impl Mappings {
         self.0.push(mapping);
     }
 
-    /// Takes a range of addresses away; the parts of mappings that were there. Each still has its reference, also where a part
-    /// of the same mapping stays.
+    /// Takes a range of addresses away; the parts of mappings that were there. Each still has its
+    /// reference, also where a part of the same mapping stays.
     pub(crate) fn take(&mut self, start: u64, end: u64, objects: &mut Objects) -> Vec<Mapping> {
         let (mut kept, mut taken) = (Vec::new(), Vec::new());
         for mapping in self.0.drain(..) {

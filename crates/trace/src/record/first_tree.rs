@@ -72,8 +72,8 @@ impl FirstTree {
         Ok(FirstTree { found })
     }
 
-    /// What a replay needs: what the program named, what it saw in listings, and what lay in folders that it renamed; and
-    /// bytes of its files that were not in memory.
+    /// What a replay needs: what the program named, what it saw in listings, and what lay in
+    /// folders that it renamed; and bytes of its files that were not in memory.
     pub(crate) fn needed(&self, scope: &mut Scope, touched: &TouchedPaths, named: usize) -> Result<(Vec<Entry>, u64)> {
         let mut needed = Needed { scope, touched, named, moved: HashSet::default(), names: HashMap::default() };
         let (mut entries, mut uncached) = (Vec::new(), 0);
@@ -131,8 +131,8 @@ impl Needed<'_> {
         })
     }
 
-    /// A file elsewhere that was opened through the link gets a name that stands for it: without, the replay's link would
-    /// lead nowhere.
+    /// A file elsewhere that was opened through the link gets a name that stands for it: without,
+    /// the replay's link would lead nowhere.
     fn leads_to(&mut self, link: &FirstEntry, to: &Path, is_opened: bool) -> Option<u32> {
         let folder = link.path.parent()?.as_os_str().as_bytes();
         let end = if is_opened { link.path.canonicalize().ok() } else { None };

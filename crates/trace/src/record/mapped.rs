@@ -1,4 +1,5 @@
-//! Files that a program reads and writes through its memory: no call says so, but the kernel says which pages are there.
+//! Files that a program reads and writes through its memory: no call says so, but the kernel says
+//! which pages are there.
 
 use super::files::Mapping;
 use crate::{Kind, Op};
@@ -10,11 +11,12 @@ const THERE: u8 = 0b11 << 6;
 /// Pages of a mapping that are looked at, and of them at a time: programs map files of any size.
 const MOST: u64 = 1 << 24;
 const AT_ONCE: u64 = 1 << 13;
-/// Parts that are so near to each other are one: the kernel maps 16 pages around each that is touched.
+/// Parts that are so near to each other are one: the kernel maps 16 pages around each that is
+/// touched.
 const NEAR: u64 = 16;
 
-/// What a part of a mapping came to, as if it had been read or written by calls. Pages count that are there: a few more than
-/// were touched.
+/// What a part of a mapping came to, as if it had been read or written by calls. Pages count that
+/// are there: a few more than were touched.
 pub(crate) fn operations(tid: i32, mapping: &Mapping) -> Vec<Op> {
     let page = rustix::param::page_size() as u64;
     let (first, count) = (mapping.start / page, (mapping.end - mapping.start).div_ceil(page));

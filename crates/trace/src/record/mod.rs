@@ -1,5 +1,6 @@
-//! Records what a program does to its files, without privileges: the kernel stops it at calls on files (seccomp), and what it
-//! asked for and got is written down (ptrace). All that it starts is followed.
+//! Records what a program does to its files, without privileges: the kernel stops it at calls on
+//! files (seccomp), and what it asked for and got is written down (ptrace). All that it starts is
+//! followed.
 //!
 //! It must not know what becomes of a trace, nor how one is replayed.
 
@@ -47,7 +48,8 @@ use world::Live;
 
 /// What to record.
 pub struct RecordOptions<'a> {
-    /// This program with the words that make it call [`starter::run_watched`] with the words behind them.
+    /// This program with the words that make it call [`starter::run_watched`] with the words behind
+    /// them.
     pub starter: Command,
     /// This program with the words that make it call [`starts::print`].
     pub start_cost: Command,

@@ -1,5 +1,6 @@
-//! Calls that a program made without being stopped: a library that is loaded into it (`preload.c`) does them and writes them
-//! down in shared memory, and here they are read, in the order in which they ended.
+//! Calls that a program made without being stopped: a library that is loaded into it (`preload.c`)
+//! does them and writes them down in shared memory, and here they are read, in the order in which
+//! they ended.
 
 use super::calls::{Request, request};
 use super::class::SAMPLE;
@@ -34,7 +35,8 @@ const NEEDS_NO_SAMPLE: u8 = 2;
 const LONGEST_PATH: usize = 4096;
 /// What it knows of larger descriptors is nothing.
 const DESCRIPTORS: i32 = 1024;
-/// A thread that has taken its place in the order writes it down at once, unless the processor is taken from it, or it is killed.
+/// A thread that has taken its place in the order writes it down at once, unless the processor is
+/// taken from it, or it is killed.
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(100);
 
@@ -93,8 +95,8 @@ impl LibraryCall {
 }
 
 impl Preload {
-    /// None where there is no library for this machine. `start_cost` prints what the start of a program takes; without it that counts
-    /// as the program's own.
+    /// None where there is no library for this machine. `start_cost` prints what the start of a
+    /// program takes; without it that counts as the program's own.
     pub fn new(start_cost: Option<Command>) -> Result<Option<Preload>> {
         let Some(place) = LIBRARY.windows(PATH.len()).position(|part| part == PATH) else { return Ok(None) };
         let rings = Rings::new().context("cannot make the memory that recorded programs write to")?;
@@ -159,8 +161,8 @@ impl Preload {
         Ok(Some(Greeting::Asked))
     }
 
-    /// A child uses the memory of the thread that has started it, which therefore makes no calls in the library for now: these
-    /// would be taken for the other one's.
+    /// A child uses the memory of the thread that has started it, which therefore makes no calls in
+    /// the library for now: these would be taken for the other one's.
     pub(crate) fn lend(&mut self, tid: i32, child: i32) {
         self.borrowers.insert(child, tid);
         self.of(tid).for_each(|ring| self.rings.set_off(ring, true));
@@ -184,7 +186,8 @@ impl Preload {
         Ok(())
     }
 
-    /// Rings of a thread: more than one where it forgot one, as after a jump out of a signal's handler.
+    /// Rings of a thread: more than one where it forgot one, as after a jump out of a signal's
+    /// handler.
     fn of(&self, tid: i32) -> impl Iterator<Item = usize> + '_ {
         self.owners.iter().filter(move |(_, owner)| **owner == tid).map(|(ring, _)| *ring)
     }
@@ -208,7 +211,8 @@ impl Preload {
         self.of(tid).for_each(|ring| self.rings.know(ring, folder, KNOWN_FOLDER));
     }
 
-    /// The stopped thread goes on. It sends no more samples of descriptors of which `enough` says so, if it has them alone.
+    /// The stopped thread goes on. It sends no more samples of descriptors of which `enough` says
+    /// so, if it has them alone.
     pub(crate) fn resumed(&mut self, tid: i32, is_alone: bool, mut enough: impl FnMut(i32) -> bool) {
         let rings: Vec<usize> = self.of(tid).collect();
         for ring in rings {
@@ -254,8 +258,8 @@ impl Preload {
         Ok(())
     }
 
-    /// Waits for those that have their place in the order and are about to be written down. Any that still comes later comes late, and
-    /// is not lost.
+    /// Waits for those that have their place in the order and are about to be written down. Any
+    /// that still comes later comes late, and is not lost.
     fn find(&mut self, limit: u64) -> Result<()> {
         let wanted = self.sequence.wanted(limit, self.most())?;
         let mut wait = 0;

@@ -1,12 +1,15 @@
 //! Keeps a thread that stops in quick succession on the recorder's own processor.
 //!
-//! A thread that stops wakes the recorder, and the recorder wakes the thread. Between two processors a stop takes 12 to 19 µs of the
-//! thread's processor time, on one 2 to 3 (25 November 2026, a virtual machine), and the kernel takes another processor as long as one
-//! is idle. A program that starts makes a hundred stops and more, so that most of what it seems to think would be stops.
+//! A thread that stops wakes the recorder, and the recorder wakes the thread. Between two
+//! processors a stop takes 12 to 19 µs of the thread's processor time, on one 2 to 3 (25 November
+//! 2026, a virtual machine), and the kernel takes another processor as long as one is idle. A
+//! program that starts makes a hundred stops and more, so that most of what it seems to think would
+//! be stops.
 //!
-//! A thread is free again once it has run for a millisecond without a stop, before it asks on which processors it may run, and before a
-//! call that is recorded: of two threads that share a processor with the recorder, one may do its call long before it is seen, and the
-//! calls of both are taken to be in the other order (2 of 6 runs of a test of the order failed, and none without).
+//! A thread is free again once it has run for a millisecond without a stop, before it asks on which
+//! processors it may run, and before a call that is recorded: of two threads that share a processor
+//! with the recorder, one may do its call long before it is seen, and the calls of both are taken
+//! to be in the other order (2 of 6 runs of a test of the order failed, and none without).
 
 use super::world::monotonic;
 use pickfs_system::sys::ptrace;
@@ -64,7 +67,8 @@ impl Pace {
 }
 
 impl Processor {
-    /// A thread has stopped at a call that is not recorded, or at one that is: then it is let go of.
+    /// A thread has stopped at a call that is not recorded, or at one that is: then it is let go
+    /// of.
     pub(crate) fn stops(&mut self, tid: i32, is_recorded: bool) {
         let is_held = self.holds(tid);
         if is_recorded {

@@ -1,5 +1,5 @@
-//! What is known of a watched program: its threads, their descriptors and mappings, and what comes of each call. Who sees the
-//! calls, a tracer or a log, is a [`World`].
+//! What is known of a watched program: its threads, their descriptors and mappings, and what comes
+//! of each call. Who sees the calls, a tracer or a log, is a [`World`].
 
 mod ends;
 
@@ -262,7 +262,8 @@ impl<'a> Program<'a> {
         self.stop_cost.as_ref().map_or(StopNs::default(), StopCost::ns)
     }
 
-    /// A call that was made without a stop, seen in the program itself; how many operations there are then.
+    /// A call that was made without a stop, seen in the program itself; how many operations there
+    /// are then.
     pub fn take(&mut self, mut made: LibraryCall, live: &Live) -> u32 {
         if self.knows(made.tid) {
             live.look_at(std::mem::take(&mut made.memory), made.begin);
@@ -390,7 +391,8 @@ impl<'a> Program<'a> {
         u64::from_le_bytes(bytes.unwrap_or_default())
     }
 
-    /// Files that nothing refers to any more are closed; that cannot fail, so its end is not looked at.
+    /// Files that nothing refers to any more are closed; that cannot fail, so its end is not looked
+    /// at.
     fn close(
         &mut self,
         tid: i32,

@@ -1,4 +1,5 @@
-//! Which files are watched: those below some folders. Turns paths as a program writes them into numbers.
+//! Which files are watched: those below some folders. Turns paths as a program writes them into
+//! numbers.
 
 use super::class::class_of_file;
 use crate::{Entry, EntryKind, Numbering};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct Scope {
     roots: Vec<Root>,
     pub numbering: Numbering,
-    /// Files from elsewhere that got a name here: they are in the first tree, under names that stand for theirs.
+    /// Files from elsewhere that got a name here: they are in the first tree, under names that
+    /// stand for theirs.
     pub brought: Vec<Entry>,
     /// The folders are those of another machine: files here say nothing of them.
     is_of_log: bool,
@@ -68,7 +70,8 @@ impl Scope {
         })
     }
 
-    /// The number of a path, if it is watched; `base` is the folder that a relative one starts from.
+    /// The number of a path, if it is watched; `base` is the folder that a relative one starts
+    /// from.
     pub(crate) fn resolve(&mut self, base: &[u8], path: &[u8]) -> Option<u32> {
         let full = self.absolute(base, path);
         let (root, rest) = self.below(&full)?;
@@ -79,8 +82,8 @@ impl Scope {
         Some(at)
     }
 
-    /// The number of a name in the first watched folder that stands for a path elsewhere. Where that `is_there` now, and was not
-    /// brought there from here, it is in the first tree.
+    /// The number of a name in the first watched folder that stands for a path elsewhere. Where
+    /// that `is_there` now, and was not brought there from here, it is in the first tree.
     pub(crate) fn stand_in(&mut self, full: &[u8], is_there: bool) -> Option<u32> {
         let root = self.roots.first()?.path;
         // Longer and of other bytes than any name in a folder.
@@ -122,8 +125,8 @@ fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
 }
 
-/// With the folder before it, and without `..`: what that means depends on links, so the kernel is asked while the program
-/// stands still.
+/// With the folder before it, and without `..`: what that means depends on links, so the kernel is
+/// asked while the program stands still.
 fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
     let full = joined(base, path);
     if !full.split(|byte| *byte == b'/').any(|part| part == b"..") {

@@ -1,5 +1,6 @@
-//! The order in which calls ended that were made without a stop: a counter in memory that the program can write to. So whatever the
-//! counter says, only what the rings can hold is waited for and remembered.
+//! The order in which calls ended that were made without a stop: a counter in memory that the
+//! program can write to. So whatever the counter says, only what the rings can hold is waited for
+//! and remembered.
 
 use anyhow::{Result, ensure};
 use std::collections::VecDeque;
@@ -27,7 +28,8 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// How many calls have ended since the last look, where the counter stands at `now` and the rings hold at most `most` calls.
+    /// How many calls have ended since the last look, where the counter stands at `now` and the
+    /// rings hold at most `most` calls.
     pub(crate) fn wanted(&self, now: u64, most: u64) -> Result<u64> {
         let last = self.seen.saturating_add(self.own);
         ensure!(now >= last, "the counter of calls went back from {last} to {now}");

@@ -1,5 +1,5 @@
-//! What the start of a program takes more of processor time because it is recorded, as another process finds it out beside the program
-//! (`starts.rs`).
+//! What the start of a program takes more of processor time because it is recorded, as another
+//! process finds it out beside the program (`starts.rs`).
 
 use pickfs_system::sys::process::wait_with_usage;
 use std::io::Read;
@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Where fewer programs are started, it is not worth the quarter of a second of another processor that it takes.
+/// Where fewer programs are started, it is not worth the quarter of a second of another processor
+/// that it takes.
 const MANY: u32 = 24;
 
 /// What a start takes more, in nanoseconds of processor time.

@@ -32,7 +32,8 @@ pub(crate) fn started(mut starter: Command, words: &[String], preload: Option<&P
     Ok(pid)
 }
 
-/// Waits until it is watched, lets the kernel stop it at calls on files, and becomes the program. Returns if it cannot.
+/// Waits until it is watched, lets the kernel stop it at calls on files, and becomes the program.
+/// Returns if it cannot.
 pub fn run_watched(words: &[String]) -> Result<()> {
     let begun = Instant::now();
     while !ptrace::is_watched() {

@@ -1,8 +1,9 @@
-//! Measures what the start of a program takes more of processor time because it is recorded: the loading of the library, and its stops,
-//! of which the dynamic linker makes a hundred.
+//! Measures what the start of a program takes more of processor time because it is recorded: the
+//! loading of the library, and its stops, of which the dynamic linker makes a hundred.
 //!
-//! A program that does nothing is started some times in each of three ways: watched without stops at calls, the same with the library, and
-//! recorded. That happens in a process of its own, since a process has one timer, and each recorder needs one.
+//! A program that does nothing is started some times in each of three ways: watched without stops
+//! at calls, the same with the library, and recorded. That happens in a process of its own, since a
+//! process has one timer, and each recorder needs one.
 
 use super::preload::Preload;
 use super::scope::Scope;

@@ -1,4 +1,5 @@
-//! What the recorder's stops take of a program's processor time, to be taken off its times to think.
+//! What the recorder's stops take of a program's processor time, to be taken off its times to
+//! think.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -90,8 +91,8 @@ impl StopCost {
         recent.learn(ns.saturating_sub(CALL_NS));
     }
 
-    /// What a stop of a thread that is held takes in truth: the recorder does its work on the same processor, and leaves it with
-    /// cold caches. A stop for nothing does not show that.
+    /// What a stop of a thread that is held takes in truth: the recorder does its work on the same
+    /// processor, and leaves it with cold caches. A stop for nothing does not show that.
     pub(crate) fn measured_held(&mut self, ns: u64) {
         self.measured_held = Some(ns);
     }
@@ -102,9 +103,10 @@ impl StopCost {
     }
 }
 
-/// Where it is left to the replay: as in the loop of calls that mean nothing, or more where another program has the processor
-/// meanwhile and every return finds its caches cold. The shortest of the program's own gaps show that: in nearly every program a
-/// twentieth of all calls comes right after another.
+/// Where it is left to the replay: as in the loop of calls that mean nothing, or more where another
+/// program has the processor meanwhile and every return finds its caches cold. The shortest of the
+/// program's own gaps show that: in nearly every program a twentieth of all calls comes right after
+/// another.
 pub(crate) fn of_gaps(calibration: Vec<u64>, gaps: &BTreeMap<u64, u64>) -> u64 {
     const SHORTEST: u64 = 20;
     const MOST: u64 = 20;

@@ -38,7 +38,8 @@ pub(crate) struct Thread {
     pub greeted: bool,
 }
 
-/// What a thread has used of processor time until it was about to end, and how often it was stopped.
+/// What a thread has used of processor time until it was about to end, and how often it was
+/// stopped.
 pub struct Life {
     pub cpu_ns: u64,
     pub stops: u64,
@@ -132,8 +133,8 @@ impl Thread {
         used
     }
 
-    /// Accounts for the CPU time since the last look, as it stands in a stop: as time to think, but for what stops cost. Returns
-    /// what [`Thread::look_at_clock`] does.
+    /// Accounts for the CPU time since the last look, as it stands in a stop: as time to think, but
+    /// for what stops cost. Returns what [`Thread::look_at_clock`] does.
     pub(crate) fn think(&mut self, cost: StopNs) -> u64 {
         let stops_ns = cost.of(self.stops);
         let used = self.look_at_clock();
@@ -141,11 +142,13 @@ impl Thread {
         used
     }
 
-    /// Accounts for a call that was made without a stop. Its CPU clock was asked only now and then: a short time between two
-    /// calls is time to think, of a long one or after a stop the clock says how much.
+    /// Accounts for a call that was made without a stop. Its CPU clock was asked only now and then:
+    /// a short time between two calls is time to think, of a long one or after a stop the clock
+    /// says how much.
     pub(crate) fn made_call(&mut self, made: &LibraryCall, cost: StopNs) {
         let from = made.idle_from.max(self.idle_from);
-        // What the library did after the last call, and a call that is written down before it is made, such as close.
+        // What the library did after the last call, and a call that is written down before it is
+        // made, such as close.
         self.unstopped_ns = self.unstopped_ns.saturating_add(made.idle_from.saturating_sub(self.idle_from));
         let gap = made.entered.saturating_sub(from);
         let think = match made.cpu_entered {

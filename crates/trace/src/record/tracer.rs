@@ -30,7 +30,8 @@ pub(crate) struct Tracer<'a> {
     every_call: bool,
 }
 
-/// Calls that mean nothing, made before the program begins: what is between them is the cost of stopping.
+/// Calls that mean nothing, made before the program begins: what is between them is the cost of
+/// stopping.
 const CALIBRATION: usize = 64;
 
 /// See [`CALIBRATION`].
@@ -234,8 +235,9 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// A child that nothing watches would have no call on files: the kernel answers ENOSYS where the filter stops one. So no child is started
-/// with the flag that asks for that. `flags_at` is the address of the flags, or 0.
+/// A child that nothing watches would have no call on files: the kernel answers ENOSYS where the
+/// filter stops one. So no child is started with the flag that asks for that. `flags_at` is the
+/// address of the flags, or 0.
 fn keep_in_sight(tid: i32, flags: u64, flags_at: u64) -> std::io::Result<()> {
     const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
     if flags_at == 0 {

@@ -1,4 +1,5 @@
-//! What can be asked of a thread while it stands still: by /proc and its memory while it lives, or by what a log says.
+//! What can be asked of a thread while it stands still: by /proc and its memory while it lives, or
+//! by what a log says.
 
 use super::cpu_clock::CpuClock;
 use super::files::Mapping;
@@ -31,7 +32,8 @@ pub(crate) type Pieces = Vec<(u64, Vec<u8>)>;
 /// A program that runs now.
 #[derive(Default)]
 pub struct Live {
-    /// A call that was made without a stop is looked at: what is known of the program's memory, and when that was.
+    /// A call that was made without a stop is looked at: what is known of the program's memory, and
+    /// when that was.
     made: RefCell<Option<Pieces>>,
     at: Cell<u64>,
 }

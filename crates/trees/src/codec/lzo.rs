@@ -1,9 +1,10 @@
 //! How many bytes LZO1X-1 makes of a page: it counts what would be written, and writes nothing.
 //!
-//! Made from the description of the stream (the kernel's Documentation/staging/lzo.rst) and of the matcher that its
-//! compressor is known for: one table of the last place of each hash of four bytes, the first match is taken, and the
-//! longer nothing is found the longer the steps. No code of LZO is in here, so the hash is another one: with as many
-//! places as the kernel's table has and 4096 bytes to enter, what collides makes no difference worth telling.
+//! Made from the description of the stream (the kernel's Documentation/staging/lzo.rst) and of the
+//! matcher that its compressor is known for: one table of the last place of each hash of four
+//! bytes, the first match is taken, and the longer nothing is found the longer the steps. No code
+//! of LZO is in here, so the hash is another one: with as many places as the kernel's table has and
+//! 4096 bytes to enter, what collides makes no difference worth telling.
 
 /// Places of the hash table, as a power of two.
 const TABLE_BITS: u32 = 13;

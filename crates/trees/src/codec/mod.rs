@@ -1,7 +1,7 @@
 //! What compressors of file systems make of a piece of content: sizes only, nothing is kept.
 //!
-//! It must not know file systems: extents, sectors and who gives up when are `store`'s. But what a codec is includes how
-//! it is fed: btrfs hands LZO and zlib one page after another.
+//! It must not know file systems: extents, sectors and who gives up when are `store`'s. But what a
+//! codec is includes how it is fed: btrfs hands LZO and zlib one page after another.
 
 mod lzo;
 
@@ -16,8 +16,8 @@ pub(crate) const PIECE: usize = 128 << 10;
 /// What btrfs hands LZO and zlib at a time.
 const PAGE: usize = 4 << 10;
 
-/// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding to blocks; above 1 for
-/// what grows.
+/// Compressed over plain bytes, a file or a piece of 128 KiB of it at a time, before any rounding
+/// to blocks; above 1 for what grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ratios {
@@ -44,8 +44,8 @@ pub enum Codec {
     Lz4,
     /// As Linux and the library do inputs of at most 64 KiB.
     Lz4Fast,
-    /// At its level 9, as erofs uses it: results of 4 KiB, each filled with as much as goes in; what would not shrink is taken
-    /// unchanged.
+    /// At its level 9, as erofs uses it: results of 4 KiB, each filled with as much as goes in;
+    /// what would not shrink is taken unchanged.
     Lz4Filled,
     /// As btrfs uses it: flushed after each page of 4 KiB, which costs about 2 %.
     Zlib(u32),
@@ -53,7 +53,8 @@ pub enum Codec {
     Gzip(u32),
     /// With a window of 128 KiB at most, as both use it.
     Zstd(i32),
-    /// At its level 3 with the parameters that suit 64 KiB, whatever the size of the input: as bcachefs uses it.
+    /// At its level 3 with the parameters that suit 64 KiB, whatever the size of the input: as
+    /// bcachefs uses it.
     Zstd64k,
     /// Chunk by chunk, each in whole blocks: as f2fs and bcachefs use it.
     Chunks(Chunks),
@@ -131,8 +132,8 @@ impl Meter {
         written as u64
     }
 
-    /// A total of four bytes, then for each page its length in four bytes and its stream. No length crosses the end of
-    /// a page of the result: what is left there is skipped.
+    /// A total of four bytes, then for each page its length in four bytes and its stream. No length
+    /// crosses the end of a page of the result: what is left there is skipped.
     fn lzo(&mut self, piece: &[u8]) -> u64 {
         const LENGTH: u64 = 4;
         let mut written = LENGTH;
@@ -182,7 +183,8 @@ impl Meter {
     }
 }
 
-/// Settings stay over all the pieces. They are in range: levels beyond what zstd knows are taken as its nearest.
+/// Settings stay over all the pieces. They are in range: levels beyond what zstd knows are taken as
+/// its nearest.
 fn zstd_context(codec: Codec) -> CCtx<'static> {
     let mut context = CCtx::create();
     let usual = match codec {
@@ -195,8 +197,8 @@ fn zstd_context(codec: Codec) -> CCtx<'static> {
     context
 }
 
-/// Level 3 of zstd 1.5 for inputs of 16 to 128 KiB, with the window of 64 KiB (lib/compress/clevels.h). Left to itself zstd takes others for
-/// inputs of at most 16 KiB.
+/// Level 3 of zstd 1.5 for inputs of 16 to 128 KiB, with the window of 64 KiB
+/// (lib/compress/clevels.h). Left to itself zstd takes others for inputs of at most 16 KiB.
 const ZSTD_OF_64_KIB: [CParameter; 7] = [
     CParameter::Strategy(Strategy::ZSTD_dfast),
     CParameter::WindowLog(16),

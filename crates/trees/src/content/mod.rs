@@ -45,7 +45,8 @@ const SLACK: usize = 4096 + 64;
 pub struct Content {
     vocabularies: [Option<Vocabulary>; VOCABULARIES.len()],
     buffer: Vec<u8>,
-    /// Found once for each stuff and size: who makes many files asks for the same ones again and again.
+    /// Found once for each stuff and size: who makes many files asks for the same ones again and
+    /// again.
     known: Vec<((Stuff, usize), Recipe)>,
 }
 
@@ -125,7 +126,8 @@ fn write(recipe: &Recipe, vocabulary: &Vocabulary, random: &mut Random, out: &mu
     }
 }
 
-/// Sixteen bytes at a time, each of which stands before its copy is made, as no repeat starts nearer.
+/// Sixteen bytes at a time, each of which stands before its copy is made, as no repeat starts
+/// nearer.
 #[inline]
 fn repeat(out: &mut [u8], at: usize, back: usize, length: usize) {
     for step in (0..length).step_by(SLOT) {
@@ -135,7 +137,8 @@ fn repeat(out: &mut [u8], at: usize, back: usize, length: usize) {
     }
 }
 
-/// Which bits of eight bytes are random, and what is added to each byte so that few bits look like text.
+/// Which bits of eight bytes are random, and what is added to each byte so that few bits look like
+/// text.
 fn letters(bits: u8) -> (u64, u64) {
     let each = |byte: u8| u64::from_le_bytes([byte; 8]);
     match bits {

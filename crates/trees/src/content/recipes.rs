@@ -1,8 +1,10 @@
-//! Recipes and what compressors make of them, measured; and which recipes to mix so that content shrinks as wanted.
+//! Recipes and what compressors make of them, measured; and which recipes to mix so that content
+//! shrinks as wanted.
 //!
-//! `recipes.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128 KiB, each size twice
-//! the one before, thousandths that LZO, LZ4, zlib, zstd:1 and zstd:3 leave of them. A test holds the table to the
-//! compressors; `make recipes` (crates/pickfs/tests/deep/recipes.rs) makes it anew.
+//! `recipes.csv` has a line for each recipe: its six numbers, then for files of 512 bytes to 128
+//! KiB, each size twice the one before, thousandths that LZO, LZ4, zlib, zstd:1 and zstd:3 leave of
+//! them. A test holds the table to the compressors; `make recipes`
+//! (crates/pickfs/tests/deep/recipes.rs) makes it anew.
 
 use crate::codec::Ratios;
 use crate::content::Recipe;
@@ -20,7 +22,8 @@ pub const CODECS: usize = 5;
 /// Sizes that ratios are measured for: 512 bytes, 1 KiB, ... 128 KiB.
 pub const UNITS: usize = 9;
 pub const SMALLEST: u64 = 512;
-/// What counts for how much when not all codecs can be met: LZO sees other things than the rest, which agree.
+/// What counts for how much when not all codecs can be met: LZO sees other things than the rest,
+/// which agree.
 const WEIGHTS: [f64; CODECS] = [2.0, 0.5, 1.5, 1.5, 1.5];
 /// The price of mixing recipes that differ, against missing by so much: files of a group are alike.
 const UNLIKENESS: f64 = 0.05;
@@ -83,7 +86,8 @@ pub fn array(ratios: &Ratios) -> [f64; CODECS] {
     [ratios.lzo, ratios.lz4, ratios.zlib, ratios.zstd1, ratios.zstd3]
 }
 
-/// What stuff leaves of pieces of 128 KiB; found on headers in C, HTML, JSON, the log of a web server and programs.
+/// What stuff leaves of pieces of 128 KiB; found on headers in C, HTML, JSON, the log of a web
+/// server and programs.
 pub(crate) fn of_stuff(stuff: Stuff) -> Ratios {
     let [lzo, lz4, zlib, zstd1, zstd3] = match stuff {
         Stuff::Source => [0.40, 0.31, 0.22, 0.22, 0.21],
@@ -107,7 +111,8 @@ pub(crate) fn usual(kind: Kind) -> Stuff {
     }
 }
 
-/// The table is part of the program: what is wrong in it is found by tests, and counts as incompressible here.
+/// The table is part of the program: what is wrong in it is found by tests, and counts as
+/// incompressible here.
 fn parse(text: &str) -> Vec<Entry> {
     text.lines().filter(|line| !line.starts_with('#')).map(entry).collect()
 }

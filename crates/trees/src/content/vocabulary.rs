@@ -1,4 +1,5 @@
-//! Words, each with what follows it, and how often each comes: what text, records and machine code are made of.
+//! Words, each with what follows it, and how often each comes: what text, records and machine code
+//! are made of.
 //!
 //! They are made here from a seed that never changes; nothing is taken from anybody's text.
 
@@ -23,7 +24,8 @@ pub enum Form {
 pub struct Design {
     pub form: Form,
     pub words: usize,
-    /// Frequency falls as 1/(rank + this), Mandelbrot's form of Zipf's law: the larger, the more entropy.
+    /// Frequency falls as 1/(rank + this), Mandelbrot's form of Zipf's law: the larger, the more
+    /// entropy.
     pub flatness: u64,
 }
 

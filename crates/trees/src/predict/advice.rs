@@ -3,8 +3,8 @@
 use super::rules::CODECS;
 use super::{Predicted, Prediction};
 
-/// Savings, as shares of what is stored without compression: below the first no setting is worth it, above the second one
-/// surely is.
+/// Savings, as shares of what is stored without compression: below the first no setting is worth
+/// it, above the second one surely is.
 pub const LITTLE: f64 = 0.03;
 const MUCH: f64 = 0.10;
 /// The fastest codec that saves this share of what the best one saves is recommended.

@@ -17,7 +17,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 const BORROWED: f64 = 2.0;
 /// From this number of files on, the line need not go through zero.
 const FREE_LINE: usize = 8;
-/// Relative deviation where nothing is known of any: what shares between 0 and 1 have at most, about.
+/// Relative deviation where nothing is known of any: what shares between 0 and 1 have at most,
+/// about.
 const UNKNOWN: f64 = 0.5;
 
 /// An estimated amount of a file, and the variance of that: zero for one that was read whole.
@@ -202,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_file_is_its_head_and_the_ratio_of_the_others() {
-        // 10 for the head, and 0.5 of the other 400; deviations of -10, 0 and 10, three of four drawn.
+        // 10 for the head, and 0.5 of the other 400; deviations of -10, 0 and 10, three of four
+        // drawn.
         let pieces = [(100.0, 10.0), (100.0, 40.0), (100.0, 50.0), (100.0, 60.0)];
         let expected = 4.0 * 4.0 * (1.0 - 3.0 / 4.0) * 100.0 / 3.0;
         assert_eq!(of_file(500.0, 5, &pieces), Amount { bytes: 210.0, variance: expected });
@@ -210,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_total_by_hand() {
-        // 100 files of 10 bytes; of four drawn 4, 4, 6 and 6 are stored: squares 4, borrowed 2 x 4/3.
+        // 100 files of 10 bytes; of four drawn 4, 4, 6 and 6 are stored: squares 4, borrowed 2 x
+        // 4/3.
         let stratum =
             Stratum { files: 100.0, bytes: 1000.0, drawn: [4.0, 4.0, 6.0, 6.0].map(|b| drawn(10.0, b)).into() };
         let parts = parts(&[stratum]);
@@ -237,7 +240,8 @@ mod tests {
         assert!((total.bytes - 440.0).abs() < 1e-9 && total.half_width > 50.0, "{total:?}");
     }
 
-    /// Strata of files whose truth is known: every tenth incompressible, the others by their stratum's ratio.
+    /// Strata of files whose truth is known: every tenth incompressible, the others by their
+    /// stratum's ratio.
     fn truth(random: &mut Random) -> Vec<Vec<(f64, f64)>> {
         let mut file = |stratum: f64| {
             let size = stratum * (1.0 + random.below(1000) as f64 / 1000.0);

@@ -1,5 +1,5 @@
-//! Reads a file, or some pieces of it, and measures them. Nothing is ever written, and what goes wrong is the caller's to
-//! count.
+//! Reads a file, or some pieces of it, and measures them. Nothing is ever written, and what goes
+//! wrong is the caller's to count.
 
 use crate::codec::{Meter, PIECE};
 use crate::predict::rules::{CODECS, Piece, heuristic};
@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// btrfs decides on 128 MiB at a time by the first piece whether to compress at all, and goes to the end of 512 KiB when
-/// one is not worth it.
+/// btrfs decides on 128 MiB at a time by the first piece whether to compress at all, and goes to
+/// the end of 512 KiB when one is not worth it.
 const PIECES_OF_RANGE: u64 = 1024;
 const PIECES_OF_CHUNK: u64 = 4;
 /// The first ones stand for all in a file of more parts than this.

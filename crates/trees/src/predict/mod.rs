@@ -47,7 +47,8 @@ const FIRST_PIECES: u64 = 4;
 /// A round grows the strata that make up so much of the variance.
 const WORTH_GROWING: f64 = 0.9;
 
-/// What is estimated of each file: data outside holes, then for each way bytes on disk and the same uncompressed.
+/// What is estimated of each file: data outside holes, then for each way bytes on disk and the same
+/// uncompressed.
 const QUANTITIES: usize = 1 + 2 * STORAGE_OPTIONS.len();
 type Amounts = [Amount; QUANTITIES];
 
@@ -58,7 +59,8 @@ pub struct Prediction {
     /// Without holes.
     pub data: Estimate,
     pub ways: Vec<Predicted>,
-    /// Bytes per second of one processor, by codec in the order of [`CODECS`]; none where too little was compressed.
+    /// Bytes per second of one processor, by codec in the order of [`CODECS`]; none where too
+    /// little was compressed.
     pub speeds: [Option<f64>; CODECS.len()],
     pub files_read: u64,
     pub bytes_read: u64,
@@ -183,7 +185,8 @@ fn amount(contents: &Contents, stored: impl Iterator<Item = u64>) -> Amount {
     estimate::of_file(contents.data as f64, contents.count as usize, &pairs.collect::<Vec<_>>())
 }
 
-/// What the layers want and do not have. One file of each layer, then the next of each: time may be up before the end.
+/// What the layers want and do not have. One file of each layer, then the next of each: time may be
+/// up before the end.
 fn open_tasks(layers: &[Layer]) -> Vec<Task> {
     let mut tasks = Vec::new();
     for (layer, wants) in layers.iter().enumerate() {
@@ -222,7 +225,8 @@ fn read_all(
     })
 }
 
-/// Wants twice as much where it narrows the widest interval most; false where all are narrow, or all is read.
+/// Wants twice as much where it narrows the widest interval most; false where all are narrow, or
+/// all is read.
 fn grow(layers: &mut [Layer], enough: f64) -> bool {
     let data = estimate_of(layers, 0).1.bytes.max(1.0);
     let ways = (0..STORAGE_OPTIONS.len()).map(|way| estimate_of(layers, 1 + 2 * way));

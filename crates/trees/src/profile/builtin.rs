@@ -59,7 +59,8 @@ mod tests {
     use super::*;
     use crate::{Shape, TreeLayout, digest, generate_like};
 
-    /// XXH3 of each tree of about two hundred files, seed 1: the same on every machine and, within one version, for good.
+    /// XXH3 of each tree of about two hundred files, seed 1: the same on every machine and, within
+    /// one version, for good.
     const GOLDEN: &[(&str, &str)] = &[
         ("boost-build", "2c007f80f4c5d11236ded81e364c64a7"),
         ("developer", "fbcd9b0fddb45289ac7f0bd4738a33e5"),

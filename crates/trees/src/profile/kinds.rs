@@ -20,7 +20,8 @@ pub(crate) fn kind(name: &[u8], executable: bool) -> Kind {
 /// No ending that says anything is longer.
 const LONGEST: usize = 10;
 
-/// Behind the last dot, looking through numbers and marks of copies: `libc.so.6`, `notes.txt~`, `log.1`.
+/// Behind the last dot, looking through numbers and marks of copies: `libc.so.6`, `notes.txt~`,
+/// `log.1`.
 fn ending(name: &[u8]) -> Option<&[u8]> {
     let mut rest = name.strip_suffix(b"~").unwrap_or(name);
     loop {

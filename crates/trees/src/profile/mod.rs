@@ -1,7 +1,8 @@
-//! What a tree is like: its shape, sizes and how its content compresses, without a name or a byte of it.
+//! What a tree is like: its shape, sizes and how its content compresses, without a name or a byte
+//! of it.
 //!
-//! Scanned from a tree or written by hand, kept as TOML that is small enough to paste into an issue, and what trees are
-//! generated from.
+//! Scanned from a tree or written by hand, kept as TOML that is small enough to paste into an
+//! issue, and what trees are generated from.
 
 pub mod builtin;
 pub(crate) mod kinds;
@@ -59,9 +60,10 @@ pub struct Level {
     pub files: Vec<(u64, u64)>,
 }
 
-/// Directories by a model, for profiles that are written by hand: one after the other goes below one that is there
-/// already, the likelier the more it has (subdirectories + 2), and files lie at depths by Poisson's law, in directories
-/// that have f of them with a chance of 1/(f + 2.36)^2 (Agrawal, Arpaci-Dusseau and Arpaci-Dusseau, Impressions, 2009).
+/// Directories by a model, for profiles that are written by hand: one after the other goes below
+/// one that is there already, the likelier the more it has (subdirectories + 2), and files lie at
+/// depths by Poisson's law, in directories that have f of them with a chance of 1/(f + 2.36)^2
+/// (Agrawal, Arpaci-Dusseau and Arpaci-Dusseau, Impressions, 2009).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Directories {
@@ -81,9 +83,9 @@ pub struct Class {
     pub files: u64,
     /// The sum of their sizes.
     pub bytes: u64,
-    /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart: all sizes where there are
-    /// few files, and otherwise with sizes between them spread evenly in their logarithm. A size that comes twice or
-    /// more in a row is exact, and many files have it.
+    /// Quantiles of the sizes in bytes, from the smallest to the largest, equally far apart: all
+    /// sizes where there are few files, and otherwise with sizes between them spread evenly in
+    /// their logarithm. A size that comes twice or more in a row is exact, and many files have it.
     #[serde(default)]
     pub sizes: Vec<u64>,
     /// Instead of the quantiles.
@@ -95,7 +97,8 @@ pub struct Class {
     /// Share of the files that may be executed.
     #[serde(default)]
     pub executable: f64,
-    /// Share of the files that repeat another: of n that hold the same, n - 1 do. Empty files are not counted.
+    /// Share of the files that repeat another: of n that hold the same, n - 1 do. Empty files are
+    /// not counted.
     #[serde(default)]
     pub duplicates: f64,
     /// Share of the files that have holes, and what share of their bytes is in holes.
@@ -205,7 +208,8 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Lists on one line each, and one line for each group of content: short, and to be read by people.
+    /// Lists on one line each, and one line for each group of content: short, and to be read by
+    /// people.
     pub fn to_toml(&self) -> Result<String> {
         let tables = self.levels.iter().map(|level| table("level", level));
         let tables = tables.chain(self.classes.iter().map(Class::to_toml)).collect::<Result<String>>()?;

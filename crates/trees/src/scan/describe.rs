@@ -1,4 +1,5 @@
-//! From a survey to a profile: quantiles, pairs and shares, in as much detail as fits into an issue.
+//! From a survey to a profile: quantiles, pairs and shares, in as much detail as fits into an
+//! issue.
 
 use super::sketch::Sizes;
 use super::survey::{Survey, Tally};

@@ -94,7 +94,8 @@ pub(crate) fn holes(survey: &Survey, thin: &Thin, files: u64) -> (f64, f64) {
     if sparse == 0.0 || files == 0 {
         return (0.0, 0.0);
     }
-    // The samples are those with most in holes: when they are not all, the others have what misses on disk.
+    // The samples are those with most in holes: when they are not all, the others have what misses
+    // on disk.
     let all = thin.files as usize <= thin.samples.len();
     let missing = (thin.missing as f64 / thin.bytes.max(1) as f64).min(1.0);
     (thin.files as f64 * sparse / sampled / files as f64, if all { in_holes / bytes } else { missing })
@@ -126,7 +127,8 @@ mod tests {
     fn what_repeats_is_counted_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..60u8 {
-            // Three of a kind hold the same; the media are as large and differ, but in their last byte alone.
+            // Three of a kind hold the same; the media are as large and differ, but in their last
+            // byte alone.
             std::fs::write(folder.path().join(format!("{number}.c")), vec![number / 3; 300]).unwrap();
             let mut media = vec![7; 500_000];
             media[499_999] = number;

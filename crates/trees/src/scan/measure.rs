@@ -1,7 +1,8 @@
-//! How the files of a surveyed tree compress: pieces of sampled files, in groups of like sizes and like compressibility.
+//! How the files of a surveyed tree compress: pieces of sampled files, in groups of like sizes and
+//! like compressibility.
 //!
-//! Bytes decide: how much is read of a range of sizes depends on the bytes that its files hold together, and each piece
-//! stands for its share of them. The effort does not grow with the tree.
+//! Bytes decide: how much is read of a range of sizes depends on the bytes that its files hold
+//! together, and each piece stands for its share of them. The effort does not grow with the tree.
 
 use crate::codec::{Meter, PIECE, Ratios};
 use crate::parallel;
@@ -121,7 +122,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// Bytes and ratios of some pieces of a file; none when it cannot be read (any more), or is all holes.
+    /// Bytes and ratios of some pieces of a file; none when it cannot be read (any more), or is all
+    /// holes.
     fn measure(&mut self, survey: &Survey, job: &Job) -> Vec<(usize, Ratios)> {
         let Ok(file) = survey.open(job.sample) else { return Vec::new() };
         let mut random = Random::new(job.sample.rank, 0);
@@ -228,7 +230,8 @@ fn join_least(cells: &mut BTreeMap<(Kind, usize), Vec<Group>>, rows: usize) {
     }
 }
 
-/// The groups of a kind. Sizes of which nothing could be read go with the next larger ones, or the largest that were.
+/// The groups of a kind. Sizes of which nothing could be read go with the next larger ones, or the
+/// largest that were.
 fn contents(cells: &BTreeMap<(Kind, usize), Vec<Group>>, kind: Kind, tally: &Tally) -> Vec<Contents> {
     let largest = tally.largest.first().copied().unwrap_or(0);
     let own: Vec<(usize, &Vec<Group>)> =

@@ -1,7 +1,7 @@
 //! Files that may hold the same: a sample in which both of a pair are, or neither.
 //!
-//! A hash of the size decides whether files of that size are in. When there are too many, half of the sizes leave, and
-//! so on; which ones does not depend on the order in which files came.
+//! A hash of the size decides whether files of that size are in. When there are too many, half of
+//! the sizes leave, and so on; which ones does not depend on the order in which files came.
 
 use crate::profile::Kind;
 use crate::scan::sketch::{Lowest, Numbers, Sample};

@@ -1,14 +1,14 @@
-//! Counts in bounded memory that are the same however the work was shared out: of sizes, of entries in directories, and
-//! samples.
+//! Counts in bounded memory that are the same however the work was shared out: of sizes, of entries
+//! in directories, and samples.
 //!
-//! Each keeps what depends on the whole set alone, not on the order in which it came, and two of them merge into what
-//! one would have been.
+//! Each keeps what depends on the whole set alone, not on the order in which it came, and two of
+//! them merge into what one would have been.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// For keys that are numbers: one multiplication (Fibonacci hashing, Knuth 1973), as names of our own make no
-/// collisions on purpose.
+/// For keys that are numbers: one multiplication (Fibonacci hashing, Knuth 1973), as names of our
+/// own make no collisions on purpose.
 #[derive(Default)]
 pub(crate) struct Mixer(u64);
 
@@ -29,8 +29,9 @@ impl Hasher for Mixer {
 
 pub(crate) type Numbers<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
 
-/// How many files have each size. Exact until there are too many different sizes; then as many leading bits are kept
-/// as fit, and each cell stands for the smallest size in it, so that a size that many files share stays what it is.
+/// How many files have each size. Exact until there are too many different sizes; then as many
+/// leading bits are kept as fit, and each cell stands for the smallest size in it, so that a size
+/// that many files share stays what it is.
 #[derive(Clone, Debug)]
 pub struct Sizes {
     /// (smallest size, files) by the size without its last bits.
@@ -156,7 +157,8 @@ impl Fans {
 /// A file that was drawn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sample {
-    /// A random number that the file had from the start; a sample's files are those with the lowest.
+    /// A random number that the file had from the start; a sample's files are those with the
+    /// lowest.
     pub rank: u64,
     /// Below the root of the walk.
     pub path: Vec<u8>,

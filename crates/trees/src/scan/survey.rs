@@ -1,7 +1,8 @@
-//! What a tree holds, counted in one walk: by kind and size, by depth, by links and holes, with samples of files to read.
+//! What a tree holds, counted in one walk: by kind and size, by depth, by links and holes, with
+//! samples of files to read.
 //!
-//! Nothing of a file is read here. The counts do not depend on which thread saw what: a file with several names belongs
-//! to the one whose rank is lowest, wherever that was met.
+//! Nothing of a file is read here. The counts do not depend on which thread saw what: a file with
+//! several names belongs to the one whose rank is lowest, wherever that was met.
 
 use crate::profile::Kind;
 use crate::profile::kinds::kind;
@@ -22,7 +23,8 @@ pub(crate) const DEEPEST: usize = 63;
 const SAMPLES: usize = 128;
 /// Largest files, and those with most in holes, that are kept of each kind.
 const LARGEST: usize = 64;
-/// Files with several names are remembered up to here, in all; of further ones each name counts by its share.
+/// Files with several names are remembered up to here, in all; of further ones each name counts by
+/// its share.
 const REMEMBERED: usize = 900_000;
 const SHARDS: usize = 16;
 
@@ -68,7 +70,8 @@ pub struct Tally {
     pub ranges: BTreeMap<usize, Range>,
     /// The largest files, ranked by their size downwards.
     pub largest: Vec<u64>,
-    /// Files that have at least a page less on disk than their size, which holes or compression may be the reason of.
+    /// Files that have at least a page less on disk than their size, which holes or compression may
+    /// be the reason of.
     pub thin: Thin,
 }
 
@@ -100,8 +103,8 @@ pub(crate) fn range_of(size: u64) -> usize {
     }
 }
 
-/// What zfs takes for a file that it does not compress, in a pool with sectors of 4 KiB: one record in whole sectors, or
-/// whole records of 128 KiB.
+/// What zfs takes for a file that it does not compress, in a pool with sectors of 4 KiB: one record
+/// in whole sectors, or whole records of 128 KiB.
 pub(crate) fn in_records(size: u64) -> u64 {
     const RECORD: u64 = 128 << 10;
     size.checked_next_multiple_of(if size > RECORD { RECORD } else { 4096 }).unwrap_or(size)
@@ -149,7 +152,8 @@ impl Survey {
         self.kinds.values().map(|tally| tally.bytes).sum()
     }
 
-    /// Opens a sampled file, unless it is a regular file no more. Never waits for a FIFO's other end.
+    /// Opens a sampled file, unless it is a regular file no more. Never waits for a FIFO's other
+    /// end.
     pub(crate) fn open(&self, sample: &Sample) -> std::io::Result<File> {
         let file = File::from(self.root.open(&sample.path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
         if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::ErrorKind::NotFound.into()) }
@@ -226,8 +230,8 @@ struct Counter<'a> {
     levels: Vec<Level>,
     kinds: BTreeMap<Kind, Tally>,
     same_size: SameSizeFiles,
-    /// Directories where files with several names are, by their hash: depth, and files that have one name. As many as
-    /// may be remembered; in further ones such files do not count.
+    /// Directories where files with several names are, by their hash: depth, and files that have
+    /// one name. As many as may be remembered; in further ones such files do not count.
     waiting: Numbers<(usize, u64)>,
 }
 
@@ -403,7 +407,8 @@ impl Tally {
     }
 }
 
-/// Bytes that a file has less on disk than its size, from a page upwards: tails of files may lie with their inode.
+/// Bytes that a file has less on disk than its size, from a page upwards: tails of files may lie
+/// with their inode.
 fn missing(file: &FileFacts) -> Option<u64> {
     const PAGE: u64 = 4096;
     file.size.checked_sub(file.allocated).filter(|missing| *missing >= PAGE)

@@ -160,7 +160,8 @@ fn stat(folder: impl AsFd, name: &CStr) -> rustix::io::Result<Statx> {
     rustix::fs::statx(folder, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
 }
 
-/// Where an entry is mounted: both differ on another file system, the mount alone where a folder is mounted again.
+/// Where an entry is mounted: both differ on another file system, the mount alone where a folder is
+/// mounted again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Mounted {
     device: (u32, u32),
@@ -267,7 +268,8 @@ struct Queue {
     changed: Condvar,
 }
 
-/// Held by a thread as long as it may bring more; dropped even if it panics, so that the others end.
+/// Held by a thread as long as it may bring more; dropped even if it panics, so that the others
+/// end.
 struct Turn<'a>(&'a Queue);
 
 impl Drop for Turn<'_> {
@@ -345,8 +347,8 @@ impl Problems {
     }
 }
 
-/// A path as text that a terminal takes for nothing else: what is no text as U+FFFD, control characters and those that
-/// change the direction of writing as escapes, the end of a long one.
+/// A path as text that a terminal takes for nothing else: what is no text as U+FFFD, control
+/// characters and those that change the direction of writing as escapes, the end of a long one.
 pub fn sanitize(path: &[u8]) -> String {
     const LONGEST: usize = 160;
     let path = if path.is_empty() { b"." } else { path };

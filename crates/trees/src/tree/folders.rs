@@ -1,4 +1,5 @@
-//! Directories as a profile has them: at each level the same number of subdirectories and files in each as often.
+//! Directories as a profile has them: at each level the same number of subdirectories and files in
+//! each as often.
 
 use crate::profile::{Directories, Level, Profile};
 use crate::tree::sizes;

@@ -1,7 +1,8 @@
-//! A tree before it is written: every directory and file, with size, name and recipe, from a profile and a seed.
+//! A tree before it is written: every directory and file, with size, name and recipe, from a
+//! profile and a seed.
 //!
-//! It is the same on every machine and takes some dozens of bytes for a file, so that what a tree needs is known before
-//! anything is made.
+//! It is the same on every machine and takes some dozens of bytes for a file, so that what a tree
+//! needs is known before anything is made.
 
 use crate::codec;
 use crate::content::Recipe;
@@ -282,8 +283,8 @@ impl Quota {
     }
 }
 
-/// What stuff is called after is true of long files, and short ones shrink less by themselves; ratios are of files of
-/// just these sizes.
+/// What stuff is called after is true of long files, and short ones shrink less by themselves;
+/// ratios are of files of just these sizes.
 fn mixture(row: &Contents, typical: u64) -> Mixture {
     match row.like {
         Some(stuff) => recipes::mixture(&recipes::of_stuff(stuff), codec::PIECE as u64),

@@ -1,4 +1,5 @@
-//! Names of files and directories: syllables made here, a number that makes them unique, and an ending by kind.
+//! Names of files and directories: syllables made here, a number that makes them unique, and an
+//! ending by kind.
 
 use crate::profile::Kind;
 use pickfs_system::random::Random;

@@ -1,5 +1,5 @@
-//! Sizes of files as a profile has them: not drawn, but spread evenly over the quantiles, so that few files have the
-//! right distribution too; and made to add up.
+//! Sizes of files as a profile has them: not drawn, but spread evenly over the quantiles, so that
+//! few files have the right distribution too; and made to add up.
 
 use crate::profile::{Class, Lognormal};
 
@@ -36,8 +36,8 @@ fn body(class: &Class, files: usize, tops: &[u64]) -> Vec<u64> {
     }
 }
 
-/// The quantiles such that at the place where the largest begin there is the smallest of them: what lies between the
-/// last but one and the very largest says nothing of how many are how large.
+/// The quantiles such that at the place where the largest begin there is the smallest of them: what
+/// lies between the last but one and the very largest says nothing of how many are how large.
 fn below(known: &[u64], place: f64, largest: Option<u64>) -> Vec<u64> {
     let mut known = known.to_vec();
     let steps = known.len().saturating_sub(1) as f64;
@@ -47,8 +47,8 @@ fn below(known: &[u64], place: f64, largest: Option<u64>) -> Vec<u64> {
     known
 }
 
-/// Between the two that are known and next to it, evenly in the logarithm: by halving with square roots, which all
-/// machines round alike.
+/// Between the two that are known and next to it, evenly in the logarithm: by halving with square
+/// roots, which all machines round alike.
 pub(crate) fn quantile(known: &[u64], place: f64) -> u64 {
     let Some(last) = known.len().checked_sub(1) else { return 0 };
     let exact = place * last as f64;
@@ -67,8 +67,8 @@ pub(crate) fn quantile(known: &[u64], place: f64) -> u64 {
     (from + way * (to - from) - 1.0 + 0.5) as u64
 }
 
-/// The places rise, so one walk along the bell is enough; an exponential is (1 + x/2^20)^(2^20), as the last bit of a
-/// library's may differ between machines.
+/// The places rise, so one walk along the bell is enough; an exponential is (1 + x/2^20)^(2^20), as
+/// the last bit of a library's may differ between machines.
 fn lognormals(lognormal: &Lognormal, places: impl Iterator<Item = f64>) -> Vec<u64> {
     const STEP: f64 = 1.0 / 256.0;
     const DENSITY: f64 = 0.398_942_280_401_432_7; // 1 / sqrt(2 pi)
@@ -88,9 +88,9 @@ pub(crate) fn exponential(x: f64) -> f64 {
     (0..20).fold(1.0 + x / f64::from(1 << 20), |power, _| power * power)
 }
 
-/// Makes the sum right where that distorts least: a little more or less of the hundredth of the files that are largest
-/// but for those that are known, or of more of them; else other largest ones, as a part of a tree has no file as large
-/// as the whole; else all.
+/// Makes the sum right where that distorts least: a little more or less of the hundredth of the
+/// files that are largest but for those that are known, or of more of them; else other largest
+/// ones, as a part of a tree has no file as large as the whole; else all.
 fn fitted(mut body: Vec<u64>, mut tops: Vec<u64>, bytes: u64) -> Vec<u64> {
     let sum = |sizes: &[u64]| sizes.iter().sum::<u64>();
     let left = bytes.saturating_sub(sum(&tops));

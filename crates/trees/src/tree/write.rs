@@ -1,7 +1,7 @@
 //! Writing a tree that is outlined, with all processors: each takes one directory after another.
 //!
-//! What is in a file follows from the seed and the file alone, and one thread makes all of a directory in order, so
-//! that no chance of threads shows in the tree.
+//! What is in a file follows from the seed and the file alone, and one thread makes all of a
+//! directory in order, so that no chance of threads shows in the tree.
 
 use crate::codec::PIECE;
 use crate::content::Content;
@@ -145,7 +145,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A path in a directory that no file has: numbers of links go on where those of no directory reach.
+    /// A path in a directory that no file has: numbers of links go on where those of no directory
+    /// reach.
     fn link(&self, directory: usize, link: u64) -> String {
         let number = (1 << 40) + link;
         self.within(directory, &name(None, number, 0, &mut Random::new(self.outline.seed, NAMES | number)))

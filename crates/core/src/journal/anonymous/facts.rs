@@ -1,5 +1,6 @@
-//! Facts that may be shared: measured values, settings in effect, models and versions. A fact that is not in `facts.txt` may hold
-//! anything, such as the dump of a super block or the machine's own number.
+//! Facts that may be shared: measured values, settings in effect, models and versions. A fact that
+//! is not in `facts.txt` may hold anything, such as the dump of a super block or the machine's own
+//! number.
 
 /// Names, a line each; `*` stands for any text. Facts about a backing have its name first.
 const SHARED: &str = include_str!("facts.txt");

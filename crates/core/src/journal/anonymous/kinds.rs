@@ -172,7 +172,8 @@ fn is_relative_path(word: &str) -> bool {
     is_of_home || word.starts_with("../") || word.to_ascii_lowercase().contains("%2f")
 }
 
-/// A key or a digest: long, of one piece, and changing between letters and digits or between large and small ones.
+/// A key or a digest: long, of one piece, and changing between letters and digits or between large
+/// and small ones.
 fn is_random(word: &str) -> bool {
     let is_code = |byte: u8| byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte);
     let is_key_id = ["AKIA", "ASIA"].iter().any(|start| word.starts_with(start))

@@ -1,7 +1,8 @@
-//! A journal without what identifies people and machines, and without secrets: paths, addresses, UUIDs, serial numbers, labels,
-//! names, passwords. Figures, file systems and models of hardware stay, as they are what is shared. Facts are kept by a list of
-//! names ([`facts`]); words of all other text are replaced by their looks ([`kinds`]). Steps are left out: they are for undoing,
-//! on one machine.
+//! A journal without what identifies people and machines, and without secrets: paths, addresses,
+//! UUIDs, serial numbers, labels, names, passwords. Figures, file systems and models of hardware
+//! stay, as they are what is shared. Facts are kept by a list of names ([`facts`]); words of all
+//! other text are replaced by their looks ([`kinds`]). Steps are left out: they are for undoing, on
+//! one machine.
 
 mod facts;
 mod kinds;
@@ -33,9 +34,11 @@ const USUAL: [&str; 14] = [
 ];
 /// Shorter names stand everywhere.
 const SHORTEST: usize = 3;
-/// Values that are shorter are replaced in their place alone: elsewhere such a word may be anything.
+/// Values that are shorter are replaced in their place alone: elsewhere such a word may be
+/// anything.
 const SHORTEST_VALUE: usize = 6;
-/// Fields of records that pickfs makes itself: times, numbers and codes, and a digest that names the program of a simulation.
+/// Fields of records that pickfs makes itself: times, numbers and codes, and a digest that names
+/// the program of a simulation.
 const VERBATIM: [&str; 8] = ["at", "started", "encoded", "metric", "id", "pickfs", "combine", "simulated by"];
 /// Variables whose values are kept.
 const HARMLESS: [&str; 3] = ["LANG", "LANGUAGE", "TZ"];
@@ -60,8 +63,8 @@ impl Anonymous {
         anonymous
     }
 
-    /// All lines of a journal; not those that are left out or torn. It is read twice, as a line may name what stands in an
-    /// earlier one.
+    /// All lines of a journal; not those that are left out or torn. It is read twice, as a line may
+    /// name what stands in an earlier one.
     pub fn lines(&mut self, journal: &str) -> Vec<String> {
         journal.lines().for_each(|line| drop(self.line(line)));
         let is_link = |line: &str| matches!(serde_json::from_str(line), Ok(Record::Chain(_)));
@@ -115,7 +118,8 @@ impl Anonymous {
         old.chain(known.map(|(word, _)| word.as_str())).collect()
     }
 
-    /// Parts of replaced paths that also stand elsewhere: titles and names of targets are the user's own words.
+    /// Parts of replaced paths that also stand elsewhere: titles and names of targets are the
+    /// user's own words.
     pub fn doubts<'a>(&'a self, text: &str) -> Vec<&'a str> {
         let paths = self.replaced.keys().filter(|(kind, _)| *kind == Kind::Path);
         let parts = paths.flat_map(|(_, path)| path.split('/')).filter(|part| part.len() > SHORTEST);

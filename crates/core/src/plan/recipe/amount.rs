@@ -1,4 +1,5 @@
-//! Amounts that depend on settings, such as `keys * value / 8`, and words with settings in them, such as `--num={keys}`.
+//! Amounts that depend on settings, such as `keys * value / 8`, and words with settings in them,
+//! such as `--num={keys}`.
 
 use crate::plan::Settings;
 use pickfs_system::units::{parse_duration, parse_size};

@@ -1,4 +1,5 @@
-//! Every key of a recipe, table by table: what the check allows, and what docs/recipes.md says of it. `keys.toml` has them.
+//! Every key of a recipe, table by table: what the check allows, and what docs/recipes.md says of
+//! it. `keys.toml` has them.
 
 use crate::plan::complaint::quoted;
 use crate::plan::keys::NO_KEY;

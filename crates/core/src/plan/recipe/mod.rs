@@ -1,5 +1,6 @@
-//! Recipes: works as data. A recipe is one TOML file that names files and a server to be made, phases that start programs,
-//! and what is read from what these print. Its text travels with the plan, so nothing beside the journal is needed.
+//! Recipes: works as data. A recipe is one TOML file that names files and a server to be made,
+//! phases that start programs, and what is read from what these print. Its text travels with the
+//! plan, so nothing beside the journal is needed.
 //!
 //! Checked as a plan is, with all complaints at once.
 
@@ -100,7 +101,8 @@ pub struct ServerOf {
     /// Succeeds as soon as the server answers.
     pub ready: Command,
     pub stop: StopSignal,
-    /// The user that all programs run as where pickfs is root, and folders that are that user's alone.
+    /// The user that all programs run as where pickfs is root, and folders that are that user's
+    /// alone.
     pub account: Option<&'static str>,
     pub folders: Vec<Word>,
     /// Prints names and values of its settings.
@@ -153,7 +155,8 @@ pub struct PhaseOf {
     pub is_judged: bool,
     /// The server runs.
     pub is_served: bool,
-    /// Programs, in order: untimed before it, in it, in it after what is read from the output, and untimed after it.
+    /// Programs, in order: untimed before it, in it, in it after what is read from the output, and
+    /// untimed after it.
     pub before: Vec<Command>,
     pub run: Vec<Command>,
     pub flush: Vec<Command>,
@@ -209,7 +212,8 @@ pub struct Figure {
     pub equals: Option<Amount>,
     /// It may be missing.
     pub is_optional: bool,
-    /// Where the number is another than it must be, the phase is flagged, and the cell does not fail.
+    /// Where the number is another than it must be, the phase is flagged, and the cell does not
+    /// fail.
     pub doubt: Option<(Doubt, Word)>,
 }
 
@@ -222,7 +226,8 @@ pub enum Doubt {
 
 #[derive(Debug)]
 pub enum FigureSource {
-    /// By the last match, in what a command prints after the phase, or in what the phase has printed.
+    /// By the last match, in what a command prints after the phase, or in what the phase has
+    /// printed.
     Found {
         pattern: Regex,
         ask: Option<Command>,
@@ -375,8 +380,8 @@ fn texts<'s>(settings: &'s Settings, name: &str) -> Vec<&'s str> {
     all.iter().filter_map(serde_json::Value::as_str).collect()
 }
 
-/// The recipe of a text, kept as long as this process: workloads are described by what lives as long. A process meets only the
-/// recipes of its plan, and each once.
+/// The recipe of a text, kept as long as this process: workloads are described by what lives as
+/// long. A process meets only the recipes of its plan, and each once.
 pub fn read_once(text: &str, file: &str) -> Result<&'static Recipe, Vec<Complaint>> {
     static KEPT: Mutex<BTreeMap<String, &'static Recipe>> = Mutex::new(BTreeMap::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -353,7 +353,8 @@ fn latencies(table: &Table, scope: &Scope) -> Vec<LatenciesOf> {
 /// Endings that say the unit of a metric.
 const UNITS: [&str; 7] = ["_per_second", "_ns", "_bytes", "_share", "_count", "_operations", "_transactions"];
 
-/// A name that says its unit and that pickfs does not measure itself; of a part it measures nothing.
+/// A name that says its unit and that pickfs does not measure itself; of a part it measures
+/// nothing.
 fn metric_name(field: &Field, of_part: bool) -> Option<String> {
     let text = field.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -421,7 +422,8 @@ mod tests {
     use crate::plan::complaint::Voice;
     use crate::plan::render;
 
-    /// What stands above the first table, what stands below it, and for each complaint its line and what it says.
+    /// What stands above the first table, what stands below it, and for each complaint its line and
+    /// what it says.
     type Row = (&'static str, &'static str, &'static [(usize, &'static str)]);
 
     const NAMED: &str = "name = 'a'\nabout = 'b'\n";

@@ -51,16 +51,17 @@ fn counts(clock: &Clock) -> [u64; 2] {
     [Count::Written, Count::Copied].map(|which| clock.disk.count(which))
 }
 
-/// 1 / (1 - u), where a share u of a block is still valid when its turn comes: u = exp(-a (1 - u)) with a places for each unit
-/// (Luojie and Kurkoski, "An Improved Analytic Expression for Write Amplification in NAND Flash", ICNC 2012, arXiv 1110.4245;
-/// the same as Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, by Lambert's W).
+/// 1 / (1 - u), where a share u of a block is still valid when its turn comes: u = exp(-a (1 - u))
+/// with a places for each unit (Luojie and Kurkoski, "An Improved Analytic Expression for Write
+/// Amplification in NAND Flash", ICNC 2012, arXiv 1110.4245; the same as Desnoyers, "Analytic
+/// Modeling of SSD Write Performance", SYSTOR 2012, by Lambert's W).
 fn published(places: f64) -> f64 {
     let valid = (0..10_000).fold(0.5, |valid: f64, _| (-places * (1.0 - valid)).exp());
     1.0 / (1.0 - valid)
 }
 
-/// Uniform random writes on a full drive, by how much of it is spare. At 30 % Luojie and Kurkoski print 2.36 for the formula, and 2.35
-/// as "the actual value".
+/// Uniform random writes on a full drive, by how much of it is spare. At 30 % Luojie and Kurkoski
+/// print 2.36 for the formula, and 2.35 as "the actual value".
 pub(crate) fn greedy(make: Make) -> Result<(), String> {
     for spare in [0.0995, 0.3, 0.5] {
         let mut words = small("sata-ssd", 0, UNITS, 1.0);
@@ -98,7 +99,8 @@ pub(crate) fn in_order(make: Make) -> Result<(), String> {
     Ok(())
 }
 
-/// A full drive is slower by what its dies do beside the host's programs; TRIM of all of it gives back the speed of an empty one.
+/// A full drive is slower by what its dies do beside the host's programs; TRIM of all of it gives
+/// back the speed of an empty one.
 pub(crate) fn trimmed(make: Make) -> Result<(), String> {
     const MANY: usize = 1 << 15;
     let empty = small("sata-ssd", 0, UNITS, 0.0);
@@ -112,7 +114,8 @@ pub(crate) fn trimmed(make: Make) -> Result<(), String> {
     let [program, read, dies] = ["PROGRAM_NS", "READ_NS", "DIES"].map(|name| full[at(name)] as f64);
     let erase = (full[at("ERASE_NS")] * full[at("BLOCK_PROGRAMS")] / full[at("ERASE_PROGRAMS")]) as f64;
     let a_program = (full[at("PAGE_SECTORS")] * full[at("PROGRAM_PAGES")] / PAGE) as f64;
-    // Of each block that is collected all is read, and as much as there is of the host's is programmed anew.
+    // Of each block that is collected all is read, and as much as there is of the host's is
+    // programmed anew.
     let least = amplification * (program + read + erase) / a_program / dies;
     println!(
         "fresh {fresh:.0} ns, full {slow:.0} ns, of which dies {least:.0} ns, write amplification {amplification:.2}"
@@ -199,7 +202,8 @@ fn what_is_too_small_or_too_large_for_a_map_is_refused() {
     assert!(hard_disk.contains("only flash can be full"), "{hard_disk}");
 }
 
-/// Flushes with nothing to write have the percentiles of the model's file, the same in each run and others elsewhere on the disk.
+/// Flushes with nothing to write have the percentiles of the model's file, the same in each run and
+/// others elsewhere on the disk.
 pub(super) fn modes(make: Make) -> Result<(), String> {
     const COUNT: usize = 20_000;
     let times = |start: u64| {

@@ -98,7 +98,8 @@ fn who_waits_for_what_has_its_parts() {
     assert!(queues.contains(&0) && queues.iter().any(|queue| *queue > 0), "{queues:?}");
 }
 
-/// A drive that is full copies before it programs, and one that is not has room. 32 writes come at once, so most of their time is the queue.
+/// A drive that is full copies before it programs, and one that is not has room. 32 writes come at
+/// once, so most of their time is the queue.
 #[test]
 fn garbage_collection_is_a_part_of_its_own() {
     let divided = |filled: f64| {

@@ -1,5 +1,5 @@
-//! Zones of a host-managed disk, held against rules that are written down another way, and its times against those of a disk
-//! without zones.
+//! Zones of a host-managed disk, held against rules that are written down another way, and its
+//! times against those of a disk without zones.
 
 use super::*;
 use pickfs_system::sys::disk_model::{Zone, ZoneCommand};

@@ -1,4 +1,5 @@
-//! The difference between two targets in a phase, owner by owner, in shares of the reference's time.
+//! The difference between two targets in a phase, owner by owner, in shares of the reference's
+//! time.
 
 use super::proof::{Outcome, Proof, Removal};
 use super::{Breakdown, Spent, State};
@@ -65,8 +66,8 @@ pub fn between(target: &Breakdown, reference: &Breakdown) -> Option<Difference> 
 }
 
 impl Difference {
-    /// Causes that are at least a tenth of the difference, also those that work against it; the largest first. None that its removal
-    /// has not confirmed.
+    /// Causes that are at least a tenth of the difference, also those that work against it; the
+    /// largest first. None that its removal has not confirmed.
     pub fn named(&self) -> impl Iterator<Item = &Cause> {
         self.large().filter(|cause| self.proof_of(cause).is_none_or(|proof| proof.outcome != Outcome::Refuted))
     }
@@ -94,8 +95,8 @@ impl Difference {
     }
 }
 
-/// Whether a simulated difference stands for a measured one: both are below what matters, or they have the same sign, and neither is
-/// more than twice as large as the other.
+/// Whether a simulated difference stands for a measured one: both are below what matters, or they
+/// have the same sign, and neither is more than twice as large as the other.
 pub fn agrees(measured: f64, simulated: f64, threshold: f64) -> bool {
     let ratio = simulated / measured;
     measured.abs().max(simulated.abs()) < threshold || (0.5..=2.0).contains(&ratio)

@@ -22,7 +22,8 @@ pub struct Kept {
     pub flames: Vec<Flame>,
 }
 
-/// Instructions of a target by owner and function, the most first; what is too small to be seen is one function.
+/// Instructions of a target by owner and function, the most first; what is too small to be seen is
+/// one function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flame {
     pub work: String,
@@ -84,7 +85,8 @@ impl Kept {
         (kept.run == run).then_some(kept)
     }
 
-    /// For each pair of targets, the difference of all phases, or of the one phase that was explained. Only those that matter.
+    /// For each pair of targets, the difference of all phases, or of the one phase that was
+    /// explained. Only those that matter.
     pub fn whole(&self) -> impl Iterator<Item = &Pair> {
         let are_alike = |one: &Pair, other: &Pair| {
             (&one.work, &one.target, &one.reference) == (&other.work, &other.target, &other.reference)

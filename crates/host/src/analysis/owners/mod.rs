@@ -1,5 +1,6 @@
-//! Where the time of a phase in a simulation went: instructions by who executed them, and idle time by what ended it. One processor
-//! and a counted clock make it exact, so what is left is an error, and is shown.
+//! Where the time of a phase in a simulation went: instructions by who executed them, and idle time
+//! by what ended it. One processor and a counted clock make it exact, so what is left is an error,
+//! and is shown.
 
 mod difference;
 mod kept;
@@ -43,7 +44,8 @@ pub struct Spent {
     pub bytes: u64,
     /// From when each came to its end, added up.
     pub requests_ns: u64,
-    /// What the time is made of, by what the disk did for the requests: their sum is the time. None where no request took any.
+    /// What the time is made of, by what the disk did for the requests: their sum is the time. None
+    /// where no request took any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts_ns: BTreeMap<Part, f64>,
 }
@@ -120,7 +122,8 @@ fn as_list<S: serde::Serializer>(owners: &BTreeMap<(State, String), Spent>, to: 
 
 const UNCOUNTED: &str = "part of the sync that takes as long without work";
 
-/// Each phase of a cell, in the order in which they came first. A phase that was repeated has the mean of its times.
+/// Each phase of a cell, in the order in which they came first. A phase that was repeated has the
+/// mean of its times.
 pub fn breakdowns(profile: &str, clocks: &[PhaseClock], symbols: &str, pace: Pace) -> Result<Vec<Breakdown>> {
     let symbols = Symbols::parse(symbols)?;
     let executed = profile::parse(profile, &symbols, pace)?;
@@ -174,7 +177,8 @@ impl Breakdown {
             of.instructions += instructions;
             of.ns += ns;
         }
-        // The driver sees that the processor sleeps a few instructions after it does, and the same at the end: alike for each sleep.
+        // The driver sees that the processor sleeps a few instructions after it does, and the same
+        // at the end: alike for each sleep.
         let wakes: u64 = waits.values().map(|wait| wait.wakes).sum();
         let overlap = executed.asleep_ns / wakes.max(1) as f64;
         for (kind, wait) in waits {
@@ -226,8 +230,8 @@ impl Breakdown {
         sum
     }
 
-    /// Lines of "owner;function ns", "waiting for requests;part ns" and "waiting for a timer ns", as programs that draw flame graphs read
-    /// them. What is less than a nanosecond has none.
+    /// Lines of "owner;function ns", "waiting for requests;part ns" and "waiting for a timer ns",
+    /// as programs that draw flame graphs read them. What is less than a nanosecond has none.
     pub fn stacks(&self) -> String {
         let busy = self.functions.iter().map(|((owner, function), of)| stack(&format!("{owner};{function}"), of.ns));
         let idle = self.owners.iter().filter(|((state, _), _)| *state == State::Idle);

@@ -1,5 +1,5 @@
-//! Instructions by function: what a plugin of QEMU's has counted by address (`profile.c` of the executor `sim`), with the symbols of
-//! the guest's kernel.
+//! Instructions by function: what a plugin of QEMU's has counted by address (`profile.c` of the
+//! executor `sim`), with the symbols of the guest's kernel.
 
 use super::table::{OTHER, PROGRAM, SERVES, owner};
 use anyhow::{Context, Result, bail, ensure};
@@ -24,9 +24,9 @@ struct Program {
 }
 
 impl<'t> Symbols<'t> {
-    /// Of lines like those of /proc/kallsyms, "ffffffffc0a01000 t ext4_find_entry\t[ext4]", and of /proc/modules,
-    /// "ext4 983040 1 - Live 0xffffffffc0a00000", and of the driver's, "program 7 tar". What a module had only while it was loaded may have
-    /// made room for another one.
+    /// Of lines like those of /proc/kallsyms, "ffffffffc0a01000 t ext4_find_entry\t[ext4]", and of
+    /// /proc/modules, "ext4 983040 1 - Live 0xffffffffc0a00000", and of the driver's, "program 7
+    /// tar". What a module had only while it was loaded may have made room for another one.
     pub(crate) fn parse(text: &'t str) -> Result<Symbols<'t>> {
         let modules: BTreeMap<&str, Range<u64>> = text.lines().filter_map(module).collect();
         let mut all = Vec::new();
@@ -152,7 +152,8 @@ pub(crate) fn parse<'t>(
     bail!("the profile has no end: QEMU was ended before it could write it")
 }
 
-/// Numbers of the programs that take requests for files out of the kernel, as FUSE has them: what they do there, too, is theirs.
+/// Numbers of the programs that take requests for files out of the kernel, as FUSE has them: what
+/// they do there, too, is theirs.
 fn servers(profile: &str, symbols: &Symbols) -> BTreeSet<u64> {
     let functions = symbols.of_servers();
     let (mut program, mut found) = (None::<u64>, BTreeSet::new());
@@ -213,7 +214,8 @@ mod tests {
         assert_eq!(found[&(2, Stretch::Work)].functions.keys().next().map(|(owner, _)| *owner), Some(OTHER));
     }
 
-    /// A program is itself where it runs in user space; one that serves files is, too, where the kernel works for it.
+    /// A program is itself where it runs in user space; one that serves files is, too, where the
+    /// kernel works for it.
     #[test]
     fn programs_have_their_names_and_servers_what_the_kernel_does_for_them() {
         let symbols = Symbols::parse(SYMBOLS).expect("symbols");

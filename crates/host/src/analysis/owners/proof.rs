@@ -1,4 +1,5 @@
-//! Whether a named cause is one: both targets are simulated once more without it, and the difference must change by its part.
+//! Whether a named cause is one: both targets are simulated once more without it, and the
+//! difference must change by its part.
 
 use super::table::{COMPRESSION, LAYER};
 use super::waits::{LAYER_TIMER, is_timer, kinds};
@@ -27,13 +28,15 @@ pub enum Removal {
 pub enum Outcome {
     /// The difference changed by the part, within a tenth of the difference.
     Confirmed,
-    /// It changed by at least half of the part, or by more than it: other causes took its place, or went with it.
+    /// It changed by at least half of the part, or by more than it: other causes took its place, or
+    /// went with it.
     Interacts,
     /// It is no cause.
     Refuted,
 }
 
-/// A removal, and what it did. Shares are of the reference's time, and of the same sign as the part that was taken away.
+/// A removal, and what it did. Shares are of the reference's time, and of the same sign as the part
+/// that was taken away.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     pub removal: Removal,
@@ -53,7 +56,8 @@ const WITHIN: f64 = 0.1;
 const AT_LEAST: f64 = 0.5;
 
 impl Removal {
-    /// What takes a cause away; none where nothing does. File systems say which owners they can do without.
+    /// What takes a cause away; none where nothing does. File systems say which owners they can do
+    /// without.
     pub fn of(state: State, owner: &str, has_switch: impl Fn(&str) -> bool) -> Option<Removal> {
         Some(match state {
             State::Idle if owner == LAYER_TIMER => Removal::Layers,
@@ -97,7 +101,8 @@ impl Removal {
         found.owners.iter().filter(takes).any(|(_, spent)| spent.ns != 0.0 || spent.requests > 0)
     }
 
-    /// The time that should be gone. `compression` is how many times as fast compression was before.
+    /// The time that should be gone. `compression` is how many times as fast compression was
+    /// before.
     fn predicted_ns(&self, found: &Breakdown, compression: f64) -> f64 {
         let share = match self {
             Removal::Processor => 1.0 - 1.0 / FASTER,
@@ -110,7 +115,8 @@ impl Removal {
 }
 
 impl Proof {
-    /// Of a target and its reference, each as it was and without the cause. `compression` is how many times as fast each compresses.
+    /// Of a target and its reference, each as it was and without the cause. `compression` is how
+    /// many times as fast each compresses.
     pub fn of(
         removal: &Removal,
         [target, reference]: [&Breakdown; 2],

@@ -29,7 +29,8 @@ const MOVES: &str = "moves in memory, of any caller";
 const ENTRY: &str = "system calls, entry and exit";
 pub(crate) const OTHER: &str = "other";
 
-/// Module, or none for the kernel itself, where `*` is any; symbols, with `*` for any letters; owner.
+/// Module, or none for the kernel itself, where `*` is any; symbols, with `*` for any letters;
+/// owner.
 type Row = (&'static str, &'static [&'static str], &'static str);
 
 #[rustfmt::skip]

@@ -1,4 +1,5 @@
-//! What the processor waited for, as the driver of simulated disks counts it (`waits.c` of the executor `sim`).
+//! What the processor waited for, as the driver of simulated disks counts it (`waits.c` of the
+//! executor `sim`).
 
 use super::table::{LAYER, owner};
 use anyhow::{Context, Result, ensure};
@@ -58,7 +59,8 @@ impl Wait {
         }
     }
 
-    /// What each part that has some of the idle time has of it. None where no request that was waited for took any time.
+    /// What each part that has some of the idle time has of it. None where no request that was
+    /// waited for took any time.
     pub(crate) fn shares(&self) -> Vec<(Part, f64)> {
         let whole = self.parts_ns.iter().sum::<u64>() as f64;
         let parts = Part::ALL.into_iter().zip(self.parts_ns).filter(|(_, ns)| *ns > 0);

@@ -1,5 +1,6 @@
-//! The archive with what was staged, as a simulation gets it: files that this run has made get the simulation's date. Their
-//! real one would be another in each run, and with it what lies on the disk.
+//! The archive with what was staged, as a simulation gets it: files that this run has made get the
+//! simulation's date. Their real one would be another in each run, and with it what lies on the
+//! disk.
 
 use std::io::{self, Read};
 

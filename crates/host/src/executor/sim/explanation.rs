@@ -1,5 +1,6 @@
-//! What a cell leaves that explains its times: the instructions that a plugin of QEMU's has counted, what the clocks of its phases
-//! showed, and the symbols of its kernel. The cell is the same without it: the plugin only looks, and the symbols come when all is over.
+//! What a cell leaves that explains its times: the instructions that a plugin of QEMU's has
+//! counted, what the clocks of its phases showed, and the symbols of its kernel. The cell is the
+//! same without it: the plugin only looks, and the symbols come when all is over.
 
 use super::region::{RECORDS, Region};
 use crate::executor::vm::{Guest, SYMBOLS_ASKED, SYMBOLS_ASKED_AT, plugin_of};

@@ -1,6 +1,6 @@
-//! The machine of the `sim` executor: QEMU for each cell, which boots, or goes on from a saved guest where the plan says so, is
-//! asked nothing while it runs and hands out its records when it has ended. Cells cannot disturb each other, so several are under
-//! way at once.
+//! The machine of the `sim` executor: QEMU for each cell, which boots, or goes on from a saved
+//! guest where the plan says so, is asked nothing while it runs and hands out its records when it
+//! has ended. Cells cannot disturb each other, so several are under way at once.
 
 use super::DEFAULT_DISK;
 use super::archive::Dated;
@@ -72,7 +72,8 @@ const SLOWDOWN: u64 = 20;
 const BOOT_SECONDS: u64 = 300;
 /// docs/sim-results.md has the pairs of cells that were compared.
 const SAVED_ALIKE: &[&str] = &["bullseye", "bookworm", "trixie", "sid"];
-/// The limit is in processor time; of the host's clock there is none that a busy machine could not exceed.
+/// The limit is in processor time; of the host's clock there is none that a busy machine could not
+/// exceed.
 const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 const DRIVER: Driver = Driver {
@@ -307,7 +308,8 @@ impl Simulations {
         (0..).find(|slot| !is_taken(slot)).unwrap_or_default()
     }
 
-    /// As the plan says, else one a processor, of those that fit into half of the memory that is free now.
+    /// As the plan says, else one a processor, of those that fit into half of the memory that is
+    /// free now.
     fn jobs(&self) -> usize {
         if self.furnished.plan.jobs > 0 {
             return self.furnished.plan.jobs as usize;
@@ -333,8 +335,9 @@ impl Simulations {
     }
 }
 
-/// An empty disk of the size that the plan gives its backing. Platter angle and place on the disk are drawn from the
-/// round's seed, so they are the same for all targets of a round. With the words of the model.
+/// An empty disk of the size that the plan gives its backing. Platter angle and place on the disk
+/// are drawn from the round's seed, so they are the same for all targets of a round. With the words
+/// of the model.
 fn target_region(cell: &Cell, folder: &Path, index: u64, name: &str) -> Result<(Region, Words)> {
     let backing = &cell.target.backing;
     if !["image", "memory"].contains(&backing.name.as_str()) {
@@ -384,7 +387,8 @@ pub(crate) fn fill(machine: &Settings) -> Result<Option<f64>> {
     Ok(Some(share))
 }
 
-/// Where the plan does not say: kernels for which states that were saved one by one were seen to be the same.
+/// Where the plan does not say: kernels for which states that were saved one by one were seen to be
+/// the same.
 fn goes_on_from_saved(target: &Target) -> bool {
     let is_said = target.machine.0.get("saved").and_then(|said| said.as_bool());
     is_said.unwrap_or_else(|| SAVED_ALIKE.contains(&kernel_of(target)))

@@ -1,8 +1,9 @@
-//! Simulated machines: a guest of QEMU whose only clock counts instructions, with a disk that is a model. Every run of a
-//! cell gives the same numbers.
+//! Simulated machines: a guest of QEMU whose only clock counts instructions, with a disk that is a
+//! model. Every run of a cell gives the same numbers.
 //!
-//! `model.c` is the model, in C because the guest's kernel has it too, with `simdisk.c` as its driver; models of disks are
-//! tables of numbers with their sources. It must not know what is measured.
+//! `model.c` is the model, in C because the guest's kernel has it too, with `simdisk.c` as its
+//! driver; models of disks are tables of numbers with their sources. It must not know what is
+//! measured.
 
 mod archive;
 mod explanation;
@@ -39,7 +40,8 @@ pub struct Sim {
 pub static SIM: Sim = Sim { explanations: None };
 
 impl Sim {
-    /// The same machines with the same results, which also leave what explains their times in this folder.
+    /// The same machines with the same results, which also leave what explains their times in this
+    /// folder.
     pub fn explaining(folder: &Path) -> Sim {
         Sim { explanations: Some(folder.into()) }
     }
@@ -202,7 +204,8 @@ fn disk_names(settings: &Settings) -> Vec<&str> {
     if names.is_empty() { vec![settings.text("disk").unwrap_or(DEFAULT_DISK)] } else { names }
 }
 
-/// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own brings it.
+/// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own
+/// brings it.
 fn objection_to_kernel(kernel: &str) -> Option<Objection> {
     let objection = vm::objection_to(kernel);
     if objection.is_some() || !vm::is_own(kernel) || Path::new(kernel).join(machine::DRIVER_FILE).is_file() {

@@ -1,5 +1,6 @@
-//! How fast a simulated processor is. QEMU counts a nanosecond for each instruction; the guest's clocks may go slower
-//! than that count (time dilation: Gupta et al., NSDI 2006), so more instructions fit into a second of theirs.
+//! How fast a simulated processor is. QEMU counts a nanosecond for each instruction; the guest's
+//! clocks may go slower than that count (time dilation: Gupta et al., NSDI 2006), so more
+//! instructions fit into a second of theirs.
 
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::{FIXED_CLOCKS, SPEED, Settings, processors};
@@ -8,12 +9,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// With SSE4.2, AES and AVX2 for checksums and ciphers. Without "enhanced rep movsb": the kernel would copy with it, and
-/// each byte would count as an instruction. Without instructions that give random numbers of the host.
+/// With SSE4.2, AES and AVX2 for checksums and ciphers. Without "enhanced rep movsb": the kernel
+/// would copy with it, and each byte would count as an instruction. Without instructions that give
+/// random numbers of the host.
 pub(crate) const PROCESSOR: &str = "Haswell-noTSX,-erms,-rdrand,-rdseed";
-/// Instructions in a nanosecond; docs/sim-results.md has the measurement. A prototype found 2.7 over all of its phases.
+/// Instructions in a nanosecond; docs/sim-results.md has the measurement. A prototype found 2.7
+/// over all of its phases.
 pub(crate) const USUAL: &str = "2.7";
-/// How many times as many they are while the kernel compresses; docs/sim-results.md has the measurement.
+/// How many times as many they are while the kernel compresses; docs/sim-results.md has the
+/// measurement.
 pub(crate) const USUAL_COMPRESSION: &str = "3";
 /// In files.
 pub const COMPRESSION: &str = "compression";
@@ -29,7 +33,8 @@ const POSSIBLE_COMPRESSION: std::ops::RangeInclusive<f64> = 1.0..=100.0;
 pub struct Calibration {
     /// The machine, the day, and what was run.
     pub about: String,
-    /// Instructions of the guest for a nanosecond of the machine: the middle of the classes that are no compression.
+    /// Instructions of the guest for a nanosecond of the machine: the middle of the classes that
+    /// are no compression.
     pub dilation: f64,
     /// By class of work.
     #[serde(default)]
@@ -73,7 +78,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// One that an earlier version has described has a nanosecond an instruction, whatever it does, and is alone.
+    /// One that an earlier version has described has a nanosecond an instruction, whatever it does,
+    /// and is alone.
     pub fn of(machine: &Settings) -> Result<Processor> {
         let times = machine.0.get(SPEED).and_then(Value::as_f64).unwrap_or(1.0);
         let given = |name: &str, read: fn(&Value) -> Result<f64>| machine.0.get(name).map_or(Ok(1.0), read);

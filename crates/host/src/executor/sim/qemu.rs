@@ -1,4 +1,5 @@
-//! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the host's timing.
+//! QEMU's command line for one cell of a simulation: nothing in it has the host's clock or the
+//! host's timing.
 
 use super::processor::{PROCESSOR, Processor};
 use super::region::Region;
@@ -8,8 +9,9 @@ use crate::executor::vm::{
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// An instruction is a nanosecond, and idle time is skipped. Recording closes a race of QEMU's between a processor that
-/// falls asleep and the clock that is moved for it; what is recorded is not needed.
+/// An instruction is a nanosecond, and idle time is skipped. Recording closes a race of QEMU's
+/// between a processor that falls asleep and the clock that is moved for it; what is recorded is
+/// not needed.
 const CLOCK: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 /// The date of every simulation.
 pub(crate) const DATE: &str = "2026-01-01T00:00:00";
@@ -22,8 +24,9 @@ const FIRST_ADDRESS: u64 = 4 << 30;
 const APART: u64 = 1 << 30;
 /// The processor has forty bits of address.
 const MOST_MEMORY: &str = "768G";
-/// Current processors need no page tables of their own for the kernel. With each change of them QEMU forgets what it knows of addresses: that
-/// and the rest of the mitigations were a third of a cell's processor time, and 1 % of its simulated time.
+/// Current processors need no page tables of their own for the kernel. With each change of them
+/// QEMU forgets what it knows of addresses: that and the rest of the mitigations were a third of a
+/// cell's processor time, and 1 % of its simulated time.
 const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr tsc=reliable mitigations=off";
 
 /// A machine for one cell, or one that boots to be saved for all cells that are alike.
@@ -37,7 +40,8 @@ pub(crate) struct Machine {
     pub processor: Processor,
     /// The root first.
     pub regions: Vec<Region>,
-    /// A region whose disk is recorded, and the region that it is recorded in, by their places among all.
+    /// A region whose disk is recorded, and the region that it is recorded in, by their places
+    /// among all.
     pub recorded: Option<(usize, usize)>,
     /// A plugin that counts instructions, and the file that it writes when QEMU ends.
     pub profile: Option<(PathBuf, PathBuf)>,
@@ -114,7 +118,8 @@ fn clock_words(dilation: f64) -> String {
     }
 }
 
-/// The scheduler's clock counts what all processors do, so tasks seem to run for long to the kernel's watchdog.
+/// The scheduler's clock counts what all processors do, so tasks seem to run for long to the
+/// kernel's watchdog.
 fn pace_words(processor: Processor) -> String {
     match (processor.processors, (processor.compression * 1e3).round() as u64) {
         (1, 1000) => String::new(),
@@ -157,7 +162,8 @@ mod tests {
         command(&Guest::own(folder.path()).expect("a guest"), &machine).expect("words")
     }
 
-    /// Disks, networks and channels of QEMU answer when the host does; its clocks and random numbers are the host's.
+    /// Disks, networks and channels of QEMU answer when the host does; its clocks and random
+    /// numbers are the host's.
     #[test]
     fn nothing_of_the_machine_has_the_timing_of_the_host() {
         let words = words();

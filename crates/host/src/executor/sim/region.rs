@@ -1,5 +1,6 @@
-//! Files of the host that are memory of a guest: how a simulated machine gets its disks and hands out what it has written.
-//! The first page says what a region is; the guest's driver (`simdisk.c`) reads it.
+//! Files of the host that are memory of a guest: how a simulated machine gets its disks and hands
+//! out what it has written. The first page says what a region is; the guest's driver (`simdisk.c`)
+//! reads it.
 
 use anyhow::{Context, Result, bail};
 use pickfs_disks::parameters::{Words, at};
@@ -165,7 +166,8 @@ pub(crate) const SLEEPS: &str = "the guest sleeps";
 /// Longest time that an emulator may do nothing at all.
 const ASLEEP: Duration = Duration::from_secs(60);
 
-/// What a machine has written into a region, as soon as its emulator has ended; nothing of it is read before.
+/// What a machine has written into a region, as soon as its emulator has ended; nothing of it is
+/// read before.
 pub(crate) struct Delivered {
     emulator: Option<ChildStdout>,
     process: u32,
@@ -197,8 +199,9 @@ impl Delivered {
         Delivered { emulator: Some(emulator), process, patience, console, region, read: 0 }
     }
 
-    /// Until it has ended. Nothing outside can wake a guest that sleeps without a timer, so one that did nothing for long is killed.
-    /// How busy the host is does not matter: what waits for a processor is not asleep.
+    /// Until it has ended. Nothing outside can wake a guest that sleeps without a timer, so one
+    /// that did nothing for long is killed. How busy the host is does not matter: what waits for a
+    /// processor is not asleep.
     fn wait_for(&self, mut emulator: ChildStdout) -> io::Result<()> {
         let (mut used, mut since) = (None, Instant::now());
         loop {

@@ -1,7 +1,8 @@
-//! A guest that has booted, saved at one instruction, for cells that go on from there and pay for no boot. The boot runs by the
-//! counted clock and gives the same memory on every host. At the stop itself QEMU's main thread may move the clock to the next timer, or
-//! stop first: two states that were saved of the same boot differed in their clocks by 3.5 ms, and so did all cells. The driver waits
-//! behind the stop, with interrupts off, until one exact time by which that is over.
+//! A guest that has booted, saved at one instruction, for cells that go on from there and pay for
+//! no boot. The boot runs by the counted clock and gives the same memory on every host. At the stop
+//! itself QEMU's main thread may move the clock to the next timer, or stop first: two states that
+//! were saved of the same boot differed in their clocks by 3.5 ms, and so did all cells. The driver
+//! waits behind the stop, with interrupts off, until one exact time by which that is over.
 
 use super::qemu::{self, Saved};
 use crate::executor::vm::{Guest, Monitor, Tail, emulator, end};
@@ -34,7 +35,8 @@ pub(crate) fn make(guest: &Guest, machine: &qemu::Machine, run: &str) -> Result<
     end(saved, connection, || console(machine)).map(drop)
 }
 
-/// Starts QEMU: with a copy of what was saved, which goes on as soon as this returns, or with a boot.
+/// Starts QEMU: with a copy of what was saved, which goes on as soon as this returns, or with a
+/// boot.
 pub(crate) fn go_on(
     guest: &Guest,
     machine: &qemu::Machine,

@@ -1,4 +1,5 @@
-//! Whether KVM truly works here: a `/dev/kvm` that is there may still hang a kernel, so one is booted.
+//! Whether KVM truly works here: a `/dev/kvm` that is there may still hang a kernel, so one is
+//! booted.
 
 use super::build::{Guest, folder};
 use super::initramfs;
@@ -55,7 +56,8 @@ pub(crate) fn find(guest: &Guest) -> Result<Accelerator> {
     Ok(found)
 }
 
-/// What an earlier probe found on this kernel of the host; a device that cannot be opened needs none.
+/// What an earlier probe found on this kernel of the host; a device that cannot be opened needs
+/// none.
 pub(crate) fn known() -> Option<Accelerator> {
     if let Err(error) = File::options().read(true).write(true).open(DEVICE) {
         return Some(Accelerator::tcg(format!("{DEVICE} cannot be used: {error}")));

@@ -1,4 +1,5 @@
-//! What the first and the second boot of a guest share: how QEMU is started, and how its end is explained.
+//! What the first and the second boot of a guest share: how QEMU is started, and how its end is
+//! explained.
 
 use super::build::Guest;
 use super::console::Tail;
@@ -11,8 +12,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't work`), though nothing
-/// is wrong with it: so often it is booted before that is the cell's failure.
+/// An emulated kernel on a busy machine may panic in its check of timers (`IO-APIC + timer doesn't
+/// work`), though nothing is wrong with it: so often it is booted before that is the cell's
+/// failure.
 pub(crate) const BOOTS: u32 = 3;
 /// From the start of QEMU until the first word, emulated on a busy machine.
 pub(crate) const BOOT_PATIENCE: Duration = Duration::from_secs(180);
@@ -39,12 +41,14 @@ pub(crate) fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
 /// How long QEMU may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// How long an emulator that another program killed may take to be dead: its sockets are closed before.
+/// How long an emulator that another program killed may take to be dead: its sockets are closed
+/// before.
 const DYING: Duration = Duration::from_millis(500);
 
-/// Awaits the end of an emulator that was asked to end, or ends it where `done` is why it is of no use, and adds the last words of both. It
-/// is killed also where we were interrupted: one that still starts makes its files again in a folder that is being removed.
-/// `console` is asked for when it has ended.
+/// Awaits the end of an emulator that was asked to end, or ends it where `done` is why it is of no
+/// use, and adds the last words of both. It is killed also where we were interrupted: one that
+/// still starts makes its files again in a folder that is being removed. `console` is asked for
+/// when it has ended.
 pub(crate) fn end<T>(done: Result<T>, connection: Connection, console: impl FnOnce() -> Tail) -> Result<T> {
     let patience = if done.is_ok() { ENDING } else { DYING };
     let ended = Session::start(connection, &()).and_then(|session| session.end(Some(patience)));
@@ -57,7 +61,8 @@ pub(crate) fn end<T>(done: Result<T>, connection: Connection, console: impl FnOn
     }
 }
 
-/// Whether the host ended QEMU, as the kernel does when memory is short: nothing of a guest can send this signal.
+/// Whether the host ended QEMU, as the kernel does when memory is short: nothing of a guest can
+/// send this signal.
 pub(crate) fn is_killed(exit: &Exit) -> bool {
     exit.status.and_then(|status| status.signal()) == Some(libc::SIGKILL)
 }

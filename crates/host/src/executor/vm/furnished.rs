@@ -17,7 +17,8 @@ pub(crate) const LEAST_MEMORY: u64 = 1 << 30;
 pub(crate) struct Furnished {
     pub plan: Plan,
     pub bundle: Bundle,
-    /// Of the disks of simulations: then the kernel's clock counts instructions. Its file, in a folder of the user's own.
+    /// Of the disks of simulations: then the kernel's clock counts instructions. Its file, in a
+    /// folder of the user's own.
     driver: Option<(&'static Driver<'static>, &'static str)>,
     /// By kind; why there is none, where one cannot be made.
     guests: BTreeMap<String, Result<Guest, String>>,
@@ -28,8 +29,9 @@ impl Furnished {
         Furnished { plan: plan.clone(), bundle: Bundle::default(), driver, guests: BTreeMap::new() }
     }
 
-    /// One guest a release, with the tools of all cells: fewer to make and to keep. One whose modules cannot be compiled leaves its
-    /// cells skipped, with the reason, and the others are done.
+    /// One guest a release, with the tools of all cells: fewer to make and to keep. One whose
+    /// modules cannot be compiled leaves its cells skipped, with the reason, and the others are
+    /// done.
     pub(crate) fn furnish(&mut self, bundle: Bundle, say: &mut dyn FnMut(&str)) -> Result<Provenance> {
         let mut found = Provenance::default();
         for (kind, recipe) in kinds_and_recipes(&self.plan, &bundle)? {
@@ -98,7 +100,8 @@ impl Furnished {
         Ok(file)
     }
 
-    /// Of all that can be a target in it, whatever the plan has: fixed for a guest, so that results are.
+    /// Of all that can be a target in it, whatever the plan has: fixed for a guest, so that results
+    /// are.
     fn modules_of(&self, guest: &Guest) -> Vec<&str> {
         let usable = self.bundle.modules.iter().filter(|of| guest.has(&of.packages));
         let names: BTreeSet<&str> = usable.flat_map(|of| &of.modules).map(String::as_str).collect();
@@ -111,7 +114,8 @@ impl Furnished {
     }
 }
 
-/// The programs on which the times of a simulation depend: QEMU's version, and the SHA-256 of this program, which is in the guest.
+/// The programs on which the times of a simulation depend: QEMU's version, and the SHA-256 of this
+/// program, which is in the guest.
 fn simulator() -> Result<String> {
     let qemu = run_program(&argv(["qemu-system-x86_64", "--version"]))?;
     let own = run_program(&argv(["sha256sum", &format!("/proc/{}/exe", std::process::id())]))?;

@@ -1,4 +1,5 @@
-//! What the host has cached of a guest's disks: a phase that is cold in the guest must not be read from there.
+//! What the host has cached of a guest's disks: a phase that is cold in the guest must not be read
+//! from there.
 
 use super::qemu::Disk;
 use anyhow::{Context, Result};

@@ -1,4 +1,5 @@
-//! The first root of a guest: this program, its libraries, and the modules that come before the guest's own root.
+//! The first root of a guest: this program, its libraries, and the modules that come before the
+//! guest's own root.
 
 use super::build::{Guest, Initramfs};
 use anyhow::{Context, Result};

@@ -1,5 +1,5 @@
-//! Boots that are saved, each in a file: one for all cells, and all runs, whose machines are alike. They lie with their guest, and go
-//! with it.
+//! Boots that are saved, each in a file: one for all cells, and all runs, whose machines are alike.
+//! They lie with their guest, and go with it.
 
 use super::build::Guest;
 use anyhow::{Context, Result};
@@ -32,7 +32,8 @@ pub(crate) struct Alike<'a> {
     pub is_lasting: bool,
 }
 
-/// The file with such a boot; `make` fills one where there is none. Others that want the same wait for it.
+/// The file with such a boot; `make` fills one where there is none. Others that want the same wait
+/// for it.
 pub(crate) fn find_or_make(alike: &Alike, of_run: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let folder = folder(alike, of_run)?;
     let file = folder.join(format!("{:016x}.{ENDING}", alike.digest()?));

@@ -63,7 +63,8 @@ struct Started {
     run: String,
 }
 
-/// Where the plan does not say: an emulated processor takes half a minute to boot, another one a second or two.
+/// Where the plan does not say: an emulated processor takes half a minute to boot, another one a
+/// second or two.
 fn goes_on_from_saved(target: &Target, machine: &qemu::Machine) -> bool {
     let is_said = target.machine.0.get("saved").and_then(|said| said.as_bool());
     machine.bus != Bus::Nvme && is_said.unwrap_or(machine.accelerator == "tcg")
@@ -231,8 +232,8 @@ impl Machine for Guests {
     }
 }
 
-/// A block device, held as mount(2) would, so that the kernel refuses it to any other program that mounts or erases it;
-/// the kernel refuses us a device that another program has.
+/// A block device, held as mount(2) would, so that the kernel refuses it to any other program that
+/// mounts or erases it; the kernel refuses us a device that another program has.
 fn hold(disk: &Path) -> Result<Option<File>> {
     let found = disk.metadata().with_context(|| format!("there is no {}", disk.display()))?;
     if !found.file_type().is_block_device() {

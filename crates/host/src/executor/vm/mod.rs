@@ -1,7 +1,8 @@
-//! A guest of QEMU, booted for every cell: any kernel of Debian's, without root and without a spare disk.
+//! A guest of QEMU, booted for every cell: any kernel of Debian's, without root and without a spare
+//! disk.
 //!
-//! The folder has both ends of the pipe: `build` makes guests, `init` is process 1 inside one. It must not know what is
-//! measured: it brings the agent up in the guest.
+//! The folder has both ends of the pipe: `build` makes guests, `init` is process 1 inside one. It
+//! must not know what is measured: it brings the agent up in the guest.
 
 mod accelerator;
 mod boot;
@@ -108,7 +109,8 @@ impl Executor for Vm {
         true
     }
 
-    /// An emulated processor takes about a minute to get ready; how long another takes was not measured.
+    /// An emulated processor takes about a minute to get ready; how long another takes was not
+    /// measured.
     fn seconds(&self) -> u64 {
         if is_emulated() { 60 } else { 0 }
     }

@@ -1,5 +1,5 @@
-//! QEMU's monitor (QMP: a line of JSON each way). It is spoken to before a machine goes on from where it was saved, and
-//! when a machine has stopped itself; never while a cell runs.
+//! QEMU's monitor (QMP: a line of JSON each way). It is spoken to before a machine goes on from
+//! where it was saved, and when a machine has stopped itself; never while a cell runs.
 
 use super::console::plain;
 use anyhow::{Context, Result, bail, ensure};

@@ -1,5 +1,5 @@
-//! What the host and the programs inside a guest agree on: serial numbers of disks, kernel words, and what a system that
-//! boots from a target says.
+//! What the host and the programs inside a guest agree on: serial numbers of disks, kernel words,
+//! and what a system that boots from a target says.
 
 use pickfs_core::protocol::Booted;
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,8 @@ pub(crate) const SYMBOLS_ASKED_AT: u64 = 4096;
 /// What the disk under test was given, and when.
 pub(crate) const RECORDING_DISK: &str = "pickfs-recording";
 pub(crate) const MOST_DISKS: usize = 16;
-/// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links programs take for udev's:
-/// `zpool create` removes them and waits for udev to make them anew.
+/// Where a guest's init puts its disks, by their serial numbers. Not below /dev/disk, whose links
+/// programs take for udev's: `zpool create` removes them and waits for udev to make them anew.
 pub(crate) const BY_SERIAL: &str = "/dev/pickfs";
 /// The virtio-serial port that the agent speaks on.
 pub(crate) const PORT: &str = "pickfs";
@@ -36,14 +36,15 @@ pub(crate) const ROOT_WORD: &str = "pickfs.root=";
 pub(crate) const BOOT_WORD: &str = "pickfs.boot";
 /// A word for the kernel: nothing passes between the guest and the host before the end.
 pub(crate) const SIM_WORD: &str = "pickfs.sim";
-/// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's first. A disk that is
-/// recorded has address and bytes of its recording behind them.
+/// Before the regions of memory that are a simulation's disks: "ADDRESS:BYTES,...", the root's
+/// first. A disk that is recorded has address and bytes of its recording behind them.
 pub(crate) const REGIONS_WORD: &str = "pickfs.regions=";
 /// A word of the kernel's own: how fast its clocks go.
 pub(crate) const CLOCK_WORD: &str = "tsc_early_khz";
 /// Before how many times as fast a simulated processor compresses, in thousandths.
 pub(crate) const COMPRESSION_WORD: &str = "pickfs.compression=";
-/// Instead, where there are several processors: before their number, a comma, and the same thousandths.
+/// Instead, where there are several processors: before their number, a comma, and the same
+/// thousandths.
 pub(crate) const PROCESSORS_WORD: &str = "pickfs.processors=";
 /// A word for the kernel: the machine stops itself once, to be saved.
 pub(crate) const SAVED_WORD: &str = "pickfs.saved";

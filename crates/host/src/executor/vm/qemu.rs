@@ -41,7 +41,8 @@ pub(crate) enum Start {
     Boot,
     /// Boots until it waits on its port, and is saved by way of this socket of QEMU's monitor.
     ToBeSaved(PathBuf),
-    /// Goes on from the state that it is sent into this socket. The machine that was saved has the same words for the kernel.
+    /// Goes on from the state that it is sent into this socket. The machine that was saved has the
+    /// same words for the kernel.
     Saved(PathBuf),
     /// What is on its disks becomes the system, while another machine waits that has the same ones.
     Second,

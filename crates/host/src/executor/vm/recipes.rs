@@ -10,8 +10,9 @@ use std::path::Path;
 /// Where a target names no kernel.
 const USUAL: &str = "bookworm";
 
-/// The guests that a plan needs, with the tools of all its cells: fewer to make and to keep. What needs modules of its own
-/// brings tools that may not stand beside others, as those of OpenZFS and zfs-fuse.
+/// The guests that a plan needs, with the tools of all its cells: fewer to make and to keep. What
+/// needs modules of its own brings tools that may not stand beside others, as those of OpenZFS and
+/// zfs-fuse.
 pub fn recipes(plan: &Plan, bundle: &Bundle) -> Result<Vec<Recipe>> {
     Ok(kinds_and_recipes(plan, bundle)?.into_iter().map(|(_, recipe)| recipe).collect())
 }
@@ -28,7 +29,8 @@ pub(crate) fn kinds_and_recipes(plan: &Plan, bundle: &Bundle) -> Result<Vec<(Str
     kinds.into_iter().map(recipe).collect()
 }
 
-/// Packages with the programs that the plan's targets with such a source of modules, and its works, need.
+/// Packages with the programs that the plan's targets with such a source of modules, and its works,
+/// need.
 fn tools(plan: &Plan, bundle: &Bundle, source: Option<&str>) -> BTreeSet<String> {
     let targets = plan.targets.iter().filter(|target| module_source(target, bundle) == source);
     let of_targets = targets.filter_map(|target| Some(&bundle.targets.get(&target.name)?.packages)).flatten();

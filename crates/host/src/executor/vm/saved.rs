@@ -1,7 +1,9 @@
-//! A guest that has booted, saved in a file, for cells that go on from there: an emulated processor takes half a minute to boot.
+//! A guest that has booted, saved in a file, for cells that go on from there: an emulated processor
+//! takes half a minute to boot.
 //!
-//! The guest waits on its port before it has read anything of its cell. Its disks are empty files of the same sizes meanwhile. QEMU writes
-//! and reads the state by a socket: it may start no program, and a file of a state has a name only since QEMU 8.2.
+//! The guest waits on its port before it has read anything of its cell. Its disks are empty files
+//! of the same sizes meanwhile. QEMU writes and reads the state by a socket: it may start no
+//! program, and a file of a state has a name only since QEMU 8.2.
 
 use super::boot::{BOOT_PATIENCE, connect, end};
 use super::build::Guest;
@@ -67,7 +69,8 @@ fn fill(guest: &Guest, machine: &qemu::Machine, folder: &Path, file: &Path, run:
     made
 }
 
-/// As the disk of the cell shows its write cache to the guest. There is nothing to keep, so nothing is flushed.
+/// As the disk of the cell shows its write cache to the guest. There is nothing to keep, so nothing
+/// is flushed.
 fn cache_of_blank(disk: &Disk) -> &'static str {
     if ["writethrough", "directsync"].contains(&disk.cache.as_str()) { "writethrough" } else { "unsafe" }
 }
@@ -99,7 +102,8 @@ fn write(monitor: &mut Monitor, file: &Path) -> Result<()> {
     let listener = UnixListener::bind(&socket).with_context(|| format!("cannot listen at {}", socket.display()))?;
     let mut state = File::create(file).context("cannot make the file of the guest's state")?;
     let writer = thread::spawn(move || io::copy(&mut listener.accept()?.0, &mut state));
-    // QEMU stops it for the last pages. One that was stopped before would stay so when it is to go on.
+    // QEMU stops it for the last pages. One that was stopped before would stay so when it is to go
+    // on.
     monitor.ask("migrate-set-parameters", json!({ "max-bandwidth": NO_LIMIT }))?;
     monitor.ask("migrate", json!({ "uri": format!("unix:{}", socket.display()) }))?;
     wait(PATIENCE, || {
@@ -130,7 +134,8 @@ pub(crate) fn go_on(state: &Path, socket: &Path, emulator: &mut Connection) -> R
     io::copy(&mut file, &mut stream).map(drop).map_err(Error::from).context("QEMU does not take the guest's state")
 }
 
-/// What a guest waits for: random bytes of its own, so that no two that go on from one state make the same choices.
+/// What a guest waits for: random bytes of its own, so that no two that go on from one state make
+/// the same choices.
 pub(crate) fn word_to_go_on() -> Result<String> {
     let mut bytes = [0; ENTROPY];
     File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).context("no random bytes")?;

@@ -1,4 +1,5 @@
-//! Another machine, booted from the disks of a guest while that guest waits and has nothing mounted: the host's end.
+//! Another machine, booted from the disks of a guest while that guest waits and has nothing
+//! mounted: the host's end.
 
 use super::boot::{BOOT_PATIENCE, BOOTS, PANIC, connect, explained, in_each_boot};
 use super::build::Guest;
@@ -96,7 +97,8 @@ impl Listener {
         serde_json::from_str(&line).with_context(|| format!("it said `{}`", plain(&line)))
     }
 
-    /// What it says next; none when it has ended. `late` is why it must end if it says nothing for so long.
+    /// What it says next; none when it has ended. `late` is why it must end if it says nothing for
+    /// so long.
     fn line(&mut self, patience: Duration, late: &str) -> Result<Option<String>> {
         let begun = Instant::now();
         loop {

@@ -25,7 +25,8 @@ const TICKS: [&[f64]; 10] = [
 ];
 
 impl Axis {
-    /// Wide enough for every interval, for one, and for the band in which differences do not matter.
+    /// Wide enough for every interval, for one, and for the band in which differences do not
+    /// matter.
     pub(crate) fn around(threshold: f64, found: impl Iterator<Item = Span>, left: f64, right: f64) -> Axis {
         let band = 1.0 + threshold.clamp(0.01, 1.0);
         let (mut low, mut high) = (1.0 / band, band);
@@ -53,8 +54,8 @@ impl Axis {
         (self.at(1.0 / (1.0 + threshold)), self.at(1.0 + threshold))
     }
 
-    /// The finest labels that leave room for each other, and no long stretch without any; `room` is what a label needs, in
-    /// the unit of the axis.
+    /// The finest labels that leave room for each other, and no long stretch without any; `room` is
+    /// what a label needs, in the unit of the axis.
     pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let choices = TICKS.iter().map(|ratios| self.ticks_at(ratios));
         let fitting = choices.into_iter().find(|ticks| self.is_legible(ticks, room));

@@ -1,4 +1,5 @@
-//! Instructions of a target by owner and function: a flame graph of the explanation of `pickfs why`.
+//! Instructions of a target by owner and function: a flame graph of the explanation of `pickfs
+//! why`.
 
 use super::painter::{Font, Painter};
 use super::series::Chart;

@@ -1,5 +1,5 @@
-//! Forest plots: what one shows for each reference, computed here once, for the picture, the page and its script alike.
-//! Places are percent of the plot's width.
+//! Forest plots: what one shows for each reference, computed here once, for the picture, the page
+//! and its script alike. Places are percent of the plot's width.
 
 use super::axis::Axis;
 use crate::analysis::{Comparison, Panel, Row};

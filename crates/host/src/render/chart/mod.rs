@@ -1,5 +1,5 @@
-//! Charts: forest plots, and those that have two axes. One painter for the page, for the picture of a report and for
-//! pictures that stand alone.
+//! Charts: forest plots, and those that have two axes. One painter for the page, for the picture of
+//! a report and for pictures that stand alone.
 
 pub(crate) mod axis;
 pub(crate) mod effects;

@@ -1,5 +1,6 @@
-//! The one painter of charts, as SVG: text, lines and the shapes of targets and findings. Colours and shapes are classes
-//! and symbols, which the page and pictures that stand alone define alike. Every text is escaped here.
+//! The one painter of charts, as SVG: text, lines and the shapes of targets and findings. Colours
+//! and shapes are classes and symbols, which the page and pictures that stand alone define alike.
+//! Every text is escaped here.
 
 use super::scale::Scale;
 use super::shapes;
@@ -9,7 +10,8 @@ use std::fmt::Write;
 /// A font's average width per character, as a share of its size; a little too wide on purpose.
 const CHARACTER: f64 = 0.56;
 
-/// Hues; shapes and dashes go by eights, so that two targets that share a hue do not share the shape.
+/// Hues; shapes and dashes go by eights, so that two targets that share a hue do not share the
+/// shape.
 pub(crate) const HUES: usize = 7;
 pub(crate) const SHAPES: usize = 8;
 
@@ -174,7 +176,8 @@ impl Painter {
         self.put(format_args!("<use href=\"#k{}\" x=\"{x:.1}\" y=\"{y:.1}\"/>", place % SHAPES));
     }
 
-    /// A picture of its own, with all that the page would give it: colours and shapes. `top` is where it begins.
+    /// A picture of its own, with all that the page would give it: colours and shapes. `top` is
+    /// where it begins.
     pub(crate) fn alone(self, top: f64, title: &str, about: &str) -> String {
         let Painter { width, height, body } = self;
         let (title, about) = (escaped(title), escaped(about));

@@ -1,5 +1,5 @@
-//! The charts that have two axes: rounds in order, latencies, device rates, and criteria against each other. The page
-//! shows them where they belong, and each can stand alone as a picture.
+//! The charts that have two axes: rounds in order, latencies, device rates, and criteria against
+//! each other. The page shows them where they belong, and each can stand alone as a picture.
 
 use super::axis::ratio_label;
 use super::painter::{BOTTOM, Font, LEFT, Painter, RIGHT, TOP, series_class};

@@ -51,7 +51,8 @@ pub(crate) const STYLE_ALONE: &str = concat!(
     ".f-less,.f-maybe-less{color:#0067a5}.f-more,.f-maybe-more{color:#b84500}.hollow,.paper{fill:#fff}",
 );
 
-/// "rounds-tree-tar-read": of what is no letter or digit nothing is left, so that no name leaves its folder.
+/// "rounds-tree-tar-read": of what is no letter or digit nothing is left, so that no name leaves
+/// its folder.
 pub(crate) fn file_name(words: &[&str]) -> String {
     const LONGEST: usize = 80;
     let mut name = String::new();

@@ -1,5 +1,5 @@
-//! Ratio charts: a table whose rows hold a small plot each, so that the picture is also the figures, on any width of
-//! page. Places are percentages.
+//! Ratio charts: a table whose rows hold a small plot each, so that the picture is also the
+//! figures, on any width of page. Places are percentages.
 
 use super::markup::{small, text};
 use super::{LABEL, name, overview, tables};
@@ -51,7 +51,8 @@ pub(crate) fn table(sheet: &Sheet, work: &WorkReport, (place, number): (usize, u
     tables::scroll(&format!("{}: times and ratios of {}", work.name, panel.name), &table)
 }
 
-/// The reference measured a second time in each round, which shows what differences the machine makes by itself.
+/// The reference measured a second time in each round, which shows what differences the machine
+/// makes by itself.
 fn copy(sheet: &Sheet, work: &WorkReport, panel: &Panel, view: &View) -> Markup {
     let found = work.duplicate.zip(work.reference).zip(view.copy.as_ref()).zip(panel.noise.as_ref());
     html! {

@@ -1,5 +1,5 @@
-//! Text in markup. All that comes from a journal passes through [`text`] or through maud's own escapes: nothing of it may be
-//! read as markup, script or style.
+//! Text in markup. All that comes from a journal passes through [`text`] or through maud's own
+//! escapes: nothing of it may be read as markup, script or style.
 
 use crate::wording::text::escaped;
 use maud::{Markup, PreEscaped, html};
@@ -29,8 +29,8 @@ pub(crate) fn small(words: &str) -> Markup {
     html! { @if !words.is_empty() { small { (text(words)) } } }
 }
 
-/// JSON for a script element of a data type: the parser of HTML looks for `</script` and `<!--` in it, and old
-/// JavaScript ends lines at U+2028 and U+2029.
+/// JSON for a script element of a data type: the parser of HTML looks for `</script` and `<!--` in
+/// it, and old JavaScript ends lines at U+2028 and U+2029.
 pub(crate) fn json_in_script(value: &serde_json::Value) -> Markup {
     let mut safe = String::new();
     for c in value.to_string().chars() {

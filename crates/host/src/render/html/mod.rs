@@ -1,9 +1,10 @@
-//! The report as one page of HTML that needs nothing but itself: no network, no folder beside it, and no script, which
-//! only filters and changes the reference.
+//! The report as one page of HTML that needs nothing but itself: no network, no folder beside it,
+//! and no script, which only filters and changes the reference.
 //!
-//! The page is laid out here and computes nothing. The script reads judgements that were made in Rust, for every
-//! reference, from a block of JSON. A content security policy that names style and script by their hashes forbids
-//! everything else, should something of a journal ever pass as markup.
+//! The page is laid out here and computes nothing. The script reads judgements that were made in
+//! Rust, for every reference, from a block of JSON. A content security policy that names style and
+//! script by their hashes forbids everything else, should something of a journal ever pass as
+//! markup.
 
 mod forest;
 mod island;

@@ -1,5 +1,5 @@
-//! The overview: every target by the whole job, each phase, space and CPU, as one coloured table that the script sorts.
-//! Differences come from judgements; nothing is concluded here.
+//! The overview: every target by the whole job, each phase, space and CPU, as one coloured table
+//! that the script sorts. Differences come from judgements; nothing is concluded here.
 
 use super::markup::text;
 use super::{name, tables};

@@ -139,7 +139,8 @@ pub(crate) fn controls(sheet: &Sheet) -> Markup {
     }
 }
 
-/// With many targets only pairs with the plan's reference are judged; a target without figures is in none.
+/// With many targets only pairs with the plan's reference are judged; a target without figures is
+/// in none.
 fn is_judged_against(model: &Model, target: usize) -> bool {
     let mut rows = works(model).flat_map(panels).flat_map(|panel| &panel.rows);
     rows.any(|row| row.compared_with(target).is_some())
@@ -206,7 +207,8 @@ pub(crate) fn work(sheet: &Sheet, work: &WorkReport, (place, number): (usize, us
     }
 }
 
-/// Ratio charts of one phase, and its other charts. `first` is the place of its first panel in the work.
+/// Ratio charts of one phase, and its other charts. `first` is the place of its first panel in the
+/// work.
 fn panels_of(sheet: &Sheet, work: &WorkReport, group: &[Panel], (first, number): (usize, usize)) -> Markup {
     let phase = group[0].phase.as_str();
     let own = |charts: Vec<Chart>| charts.into_iter().filter(|chart| chart.phase == phase).collect::<Vec<_>>();
@@ -244,7 +246,8 @@ fn beside(sheet: &Sheet, work: &WorkReport, first: usize) -> Markup {
     }
 }
 
-/// What is compared over all phases, and the rate of the work: the rest explains, and is folded away.
+/// What is compared over all phases, and the rate of the work: the rest explains, and is folded
+/// away.
 fn is_of_the_whole(table: &Table) -> bool {
     let is_compared = |panel: &Panel| panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
     let is_rate = |panel: &Panel| metric::find(&panel.metric).is_some_and(|row| row.shown == ReportTable::Throughput);

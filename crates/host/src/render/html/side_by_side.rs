@@ -1,4 +1,5 @@
-//! Pages of several runs: what changed between two, and which target is best on which disk. No script and no request.
+//! Pages of several runs: what changed between two, and which target is best on which disk. No
+//! script and no request.
 
 use super::markup::{list, text};
 use super::sections::to_use;

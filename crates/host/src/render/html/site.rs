@@ -1,6 +1,7 @@
-//! A store as static pages: a table of disks and works, a page for each of both with its ranking and its times over kernels or
-//! days, and one for each target. They work from a folder without a server, hold no script, and lead from each figure to its
-//! report, its journal and the command that measures it again.
+//! A store as static pages: a table of disks and works, a page for each of both with its ranking
+//! and its times over kernels or days, and one for each target. They work from a folder without a
+//! server, hold no script, and lead from each figure to its report, its journal and the command
+//! that measures it again.
 
 use super::markup::text;
 use super::{head, site_trend};
@@ -12,8 +13,8 @@ use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("site.css");
 
-/// Paths below the site's folder, and what is on them; the newest run first in `runs`. Reports and journals are the caller's:
-/// `run/HASH.html` and `journals/HASH.jsonl`.
+/// Paths below the site's folder, and what is on them; the newest run first in `runs`. Reports and
+/// journals are the caller's: `run/HASH.html` and `journals/HASH.jsonl`.
 pub fn site(title: &str, runs: &[StoredRun]) -> Vec<(String, String)> {
     let mut by_place: ByPlace = BTreeMap::new();
     let mut by_target: ByTarget = BTreeMap::new();

@@ -76,7 +76,8 @@ fn px(place: f64) -> String {
     format!("{place:.1}")
 }
 
-/// What the picture spans: all points, and at least 10 %, so that what is next to nothing does not look like a slope.
+/// What the picture spans: all points, and at least 10 %, so that what is next to nothing does not
+/// look like a slope.
 fn range(times: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = times.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ns| (low.min(ns), high.max(ns)));
     let middle = (low + high) / 2.0;

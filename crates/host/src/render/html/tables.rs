@@ -1,4 +1,5 @@
-//! Tables of what was measured beside the time, of all criteria, of what compresses, and of what was in effect.
+//! Tables of what was measured beside the time, of all criteria, of what compresses, and of what
+//! was in effect.
 
 use super::markup::{note, small, text};
 use super::name;
@@ -35,7 +36,8 @@ fn head_of_targets(sheet: &Sheet, first: &str, targets: &[usize]) -> Markup {
     }
 }
 
-/// One table of what was measured beside the time; `first` is the number of its first panel for the script.
+/// One table of what was measured beside the time; `first` is the number of its first panel for the
+/// script.
 pub(crate) fn beside(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
     let few = table.panels.len() <= MOST_COLUMNS && !table.is_detail();
     let rows = if few { by_target(sheet, work, table, first) } else { by_quantity(sheet, work, table, first) };
@@ -81,7 +83,8 @@ fn most(panel: &Panel) -> f64 {
     panel.rows.iter().filter_map(|row| row.figure.as_ref()).map(|figure| figure.centre).fold(0.0, f64::max)
 }
 
-/// The figure, with a bar as long as its share of `most` unless that is 0, and the ratio to the reference.
+/// The figure, with a bar as long as its share of `most` unless that is 0, and the ratio to the
+/// reference.
 fn cell(work: &WorkReport, panel: &Panel, row: &Row, most: f64, number: usize) -> Markup {
     let compared = !row.others.is_empty() || row.against.is_some();
     let (ratio, words) = work.reference.map(|reference| View::ratio_of(row, reference)).unwrap_or_default();
@@ -142,8 +145,8 @@ pub(crate) fn compression(sheet: &Sheet, work: &WorkReport, found: &Compression)
 /// Longer values are dumps of tools, which are folded away.
 const LONGEST_VALUE: usize = 160;
 
-/// What was read back: what differs first, by value, so that no target is cut off on paper; then dumps, then what is the
-/// same.
+/// What was read back: what differs first, by value, so that no target is cut off on paper; then
+/// dumps, then what is the same.
 pub(crate) fn effect(sheet: &Sheet, effect: &Effect) -> Markup {
     let (differ, same): (Vec<&EffectRow>, Vec<&EffectRow>) = effect.rows.iter().partition(|row| row.differs);
     let is_short = |row: &&EffectRow| row.values.iter().all(|value| value.len() <= LONGEST_VALUE);

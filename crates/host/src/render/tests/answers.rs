@@ -1,4 +1,5 @@
-//! One answer in all places: sentences, rows, exports and `choices` of journals that were cut short anywhere.
+//! One answer in all places: sentences, rows, exports and `choices` of journals that were cut short
+//! anywhere.
 
 use super::*;
 use crate::wording::answer::Standing;
@@ -122,7 +123,8 @@ fn assert_groups(model: &Model, work: &WorkReport, race: &Race, is_whole: bool) 
     }
 }
 
-/// Rows against the pick say what the sentence says, and no bound is better than what its row shows.
+/// Rows against the pick say what the sentence says, and no bound is better than what its row
+/// shows.
 fn assert_rows(panel: &Panel, race: &Race, work: &WorkReport) {
     for row in panel.rows.iter().filter(|row| row.figure.is_some() && work.ranked.contains(&row.target)) {
         let Some(found) = row.compared_with(race.pick) else { continue };
@@ -141,8 +143,8 @@ fn assert_rows(panel: &Panel, race: &Race, work: &WorkReport) {
     assert!(upper <= race.bound() + 1e-9, "{upper} in the row of a bound of {}", race.bound());
 }
 
-/// What is slower than the pick is not left open by its row, and sentences that compare with another target than the tables do
-/// name it.
+/// What is slower than the pick is not left open by its row, and sentences that compare with
+/// another target than the tables do name it.
 fn assert_names_what_it_compares_with(model: &Model, work: &WorkReport, panel: &Panel, is_whole: bool) {
     let Some(race) = &panel.race else { return };
     let pick = &model.targets[race.pick].name;
@@ -159,7 +161,8 @@ fn assert_names_what_it_compares_with(model: &Model, work: &WorkReport, panel: &
     }
 }
 
-/// The best of a ranking are the pick and what may be as good, and each that is slower has a later place.
+/// The best of a ranking are the pick and what may be as good, and each that is slower has a later
+/// place.
 fn assert_places(model: &Model, work: &WorkReport, choice: &crate::wording::ranking::Choice) {
     let race = work.phases.first().and_then(|panel| panel.race.as_ref());
     let (Some(race), [best, later @ ..]) = (race, choice.places.as_slice()) else { return };
@@ -172,7 +175,8 @@ fn assert_places(model: &Model, work: &WorkReport, choice: &crate::wording::rank
     assert_eq!(slower, wanted);
 }
 
-/// Two to seven targets of some truth and noise, with looks in every second one; some cells fail or are missing.
+/// Two to seven targets of some truth and noise, with looks in every second one; some cells fail or
+/// are missing.
 fn random_journal(seed: u64) -> Lab {
     let mut random = pickfs_test_support::noise::Noise::new(seed);
     let mut draw = |most: f64| random.uniform() * most;
@@ -230,7 +234,8 @@ fn assert_formats(model: &Model) {
     }
 }
 
-/// Seeded journals, each read at several ends of cells. `PICKFS_FULL=1` reads five thousand at each of their ends.
+/// Seeded journals, each read at several ends of cells. `PICKFS_FULL=1` reads five thousand at each
+/// of their ends.
 #[test]
 fn all_places_give_one_answer() {
     let few = 60;
@@ -289,7 +294,8 @@ fn what_lacks_its_slow_rounds_is_not_picked() {
     }
 }
 
-/// Each of four equals is slow for half of the run: that shows before any of them is called slower, and ends nothing.
+/// Each of four equals is slow for half of the run: that shows before any of them is called slower,
+/// and ends nothing.
 #[test]
 fn rounds_that_depend_on_one_another_leave_it_open() {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs", "f2fs"]);
@@ -319,7 +325,8 @@ fn rounds_that_depend_on_one_another_leave_it_open() {
     assert_one_answer(&model);
 }
 
-/// In a typical round the second is 5 % faster, and its rare slow rounds make its sum the larger one.
+/// In a typical round the second is 5 % faster, and its rare slow rounds make its sum the larger
+/// one.
 #[test]
 fn sums_that_contradict_the_typical_round_leave_it_open() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
@@ -374,7 +381,8 @@ fn a_pick_comes_with_what_to_paste() {
         assert!(said.contains("/mnt/FOLDER xfs noatime 0 0"), "{format}: {said}");
         assert!(format == "text" || said.contains("lacks what others here have: snapshots"), "{format}: {said}");
     }
-    // Without the words of a variant nothing is known of it, and without a pick nothing is asked for.
+    // Without the words of a variant nothing is known of it, and without a pick nothing is asked
+    // for.
     let mut unknown = made(&[1.0, 1.4]);
     unknown.targets[0].facts.retain(|fact| fact.name == "features");
     assert_eq!(unknown.advice(), None);

@@ -78,7 +78,8 @@ fn a_tie_within_a_file_system_is_told() {
     assert!(text(&few).contains("too few rounds;"), "{}", text(&few));
 }
 
-/// A file system that is out early keeps its question open, and the report says how to have it answered.
+/// A file system that is out early keeps its question open, and the report says how to have it
+/// answered.
 #[test]
 fn what_was_eliminated_early_stays_open() {
     let mut lab = Lab::new(&FOUR);
@@ -103,7 +104,8 @@ fn what_was_eliminated_early_stays_open() {
     assert!(text(&model).contains("btrfs: eliminated before the best of it was clear"), "{}", text(&model));
 }
 
-/// Champions are chosen by the times that compare them: of equals none may be called better, however many there are.
+/// Champions are chosen by the times that compare them: of equals none may be called better,
+/// however many there are.
 #[test]
 fn of_equals_no_champion_is_called_faster() {
     let names: Vec<String> = ["ext4", "xfs", "btrfs"]

@@ -231,7 +231,8 @@ fn the_course_says_who_left_and_why_it_ended() {
     assert!(!model.works[0].verdict.best.contains(&2), "{}", headline(&model));
 }
 
-/// btrfs left because xfs was faster, and xfs failed later: what its own eight rounds bound still holds.
+/// btrfs left because xfs was faster, and xfs failed later: what its own eight rounds bound still
+/// holds.
 #[test]
 fn a_target_that_left_is_judged_by_its_own_rounds_when_its_beater_is_out() {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
@@ -288,7 +289,8 @@ fn a_reference_unlike_its_copy_makes_the_environment_untrustworthy() {
     assert!(loud.contains("this machine is noisy: ") && loud.contains("more than the 3 % that matter"), "{loud}");
 }
 
-/// Half as long again in each round, where others use a processor all the time: no format has a word or a sign for it.
+/// Half as long again in each round, where others use a processor all the time: no format has a
+/// word or a sign for it.
 #[test]
 fn of_a_busy_machine_no_difference_is_called_clear() {
     let with = |foreign_ns: f64| {
@@ -326,7 +328,8 @@ fn of_a_busy_machine_no_difference_is_called_clear() {
     assert_eq!(findings(&busy), [Finding::Unresolved; 4]);
 }
 
-/// It takes a quiet machine, and no number of rounds is promised; bounds beyond twice the time are no figures.
+/// It takes a quiet machine, and no number of rounds is promised; bounds beyond twice the time are
+/// no figures.
 #[test]
 fn on_a_busy_machine_more_rounds_are_not_the_advice() {
     let with = |foreign_ns: f64| {
@@ -346,7 +349,8 @@ fn on_a_busy_machine_more_rounds_are_not_the_advice() {
     assert_eq!(at_most(13.6), "too noisy to say how much slower than the best");
 }
 
-/// The copy takes from a third to three times as long as its original: half as much again says nothing beside it.
+/// The copy takes from a third to three times as long as its original: half as much again says
+/// nothing beside it.
 #[test]
 fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {
     let with = |wild: f64| {
@@ -365,8 +369,8 @@ fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {
     assert_eq!(with(3.0), [Finding::Unresolved, Finding::Higher]);
 }
 
-/// ext4 takes 20 % longer, and half of its time the one simulated processor did the work of the kernel's workers. Several
-/// processors do it beside the program.
+/// ext4 takes 20 % longer, and half of its time the one simulated processor did the work of the
+/// kernel's workers. Several processors do it beside the program.
 #[test]
 fn a_simulated_order_that_turns_round_without_workers_is_open() {
     let with = |own_of_ext4: f64, processors: Option<u64>| {
@@ -398,7 +402,8 @@ fn a_simulated_order_that_turns_round_without_workers_is_open() {
     assert!(!warned[0].contains("turns round") && warned[1].contains("left open: xfs over ext4"), "{warned:?}");
 }
 
-/// 4 % apart and sure of it, while a copy of one of them swings by 8 %: that says nothing of the quiet two.
+/// 4 % apart and sure of it, while a copy of one of them swings by 8 %: that says nothing of the
+/// quiet two.
 #[test]
 fn a_loud_copy_hides_no_difference_of_quiet_targets() {
     let mut lab = Lab::new(&["ext4", "xfs", "ext4 (again)"]);

@@ -1,5 +1,5 @@
-//! Every format, over the list of them: hostile text is inert, the same journal gives the same bytes, and what is no
-//! number is never written as one.
+//! Every format, over the list of them: hostile text is inert, the same journal gives the same
+//! bytes, and what is no number is never written as one.
 
 use super::lab::{Lab, rendered};
 use crate::analysis::Model;
@@ -50,7 +50,8 @@ fn hostile_text_is_inert_in_every_format() {
                 || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{feff}' | '\u{ffff}')
         };
         assert_eq!(said.chars().find(steers), None, "{}", format.name);
-        // What is not for a browser may hold it as text; what is, or could be taken for it, may not.
+        // What is not for a browser may hold it as text; what is, or could be taken for it, may
+        // not.
         if !matches!(format.name, "full" | "text" | "csv" | "csv-summary" | "prometheus")
             && !said.starts_with(['{', '['])
         {
@@ -90,8 +91,8 @@ fn no_cell_of_a_table_is_a_formula() {
     assert!(!rendered(&model, "ods").contains("table:formula"));
 }
 
-/// As the node exporter reads it: each family begins with its type and stands together, no sample comes twice, and no label
-/// gets out of its quotes.
+/// As the node exporter reads it: each family begins with its type and stands together, no sample
+/// comes twice, and no label gets out of its quotes.
 #[test]
 fn a_textfile_for_prometheus_is_one() {
     let calm = Lab::new(&["ext4", "xfs"]).rounds(6, &[1.0, 0.8]).model();
@@ -195,7 +196,8 @@ fn names_of_half_a_megabyte_are_cut() {
     }
 }
 
-/// By construction, as all formats take marks and meanings from one list; this finds one that does not.
+/// By construction, as all formats take marks and meanings from one list; this finds one that does
+/// not.
 #[test]
 fn every_format_that_shows_ratios_marks_and_explains_their_caveats() {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);

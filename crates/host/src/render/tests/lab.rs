@@ -1,4 +1,5 @@
-//! Journals made up from a seed: what each target's times are multiplied with, and what goes wrong on the way.
+//! Journals made up from a seed: what each target's times are multiplied with, and what goes wrong
+//! on the way.
 
 use crate::analysis::{Model, model};
 use crate::render::{Document, Options, written};

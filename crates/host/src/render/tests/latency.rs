@@ -5,7 +5,8 @@ use crate::wording::marks;
 
 const MS: f64 = 1e6;
 
-/// Appends of 8 rounds, of which the slowest hundredth takes so much longer than on ext4, and how many a second.
+/// Appends of 8 rounds, of which the slowest hundredth takes so much longer than on ext4, and how
+/// many a second.
 fn appended(slower: &[f64]) -> Lab {
     let mut lab = Lab::new(&["ext4", "xfs", "btrfs zstd:1"][..slower.len()]);
     lab.rounds(8, &[1.0, 1.0, 1.0][..slower.len()]);

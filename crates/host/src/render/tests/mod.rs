@@ -134,7 +134,8 @@ fn the_unresolved_asks_for_more_rounds() {
     assert!(text(&model).contains("? cannot be distinguished from ext4"));
 }
 
-/// Whatever stops the run: what is marked has fewer rounds than the mark says, and seven are enough.
+/// Whatever stops the run: what is marked has fewer rounds than the mark says, and seven are
+/// enough.
 #[test]
 fn no_interval_of_seven_rounds_is_preliminary() {
     let is_marked = |rounds: u32, fixed: Option<u32>| {

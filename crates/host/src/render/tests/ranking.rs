@@ -116,7 +116,8 @@ fn a_run_without_a_verdict_has_no_places_and_every_format_says_so() {
     }
 }
 
-/// The best of each file system is a table of its own, in text and Markdown, and only where there is one.
+/// The best of each file system is a table of its own, in text and Markdown, and only where there
+/// is one.
 #[test]
 fn the_best_of_each_file_system_comes_behind_the_places() {
     let mut lab = Lab::new(&["ext4 none", "ext4 bfq", "xfs none", "xfs bfq"]);

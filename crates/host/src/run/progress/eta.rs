@@ -1,4 +1,5 @@
-//! Time left, from the mean of each target's cells so far; the overall mean for targets not seen yet.
+//! Time left, from the mean of each target's cells so far; the overall mean for targets not seen
+//! yet.
 
 use pickfs_system::units::show_duration;
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! Keys while a run goes on, and when the terminal is another's for a while.
 //!
-//! The terminal gives keys at once and shows none meanwhile. It is put back when this is dropped, before the process is
-//! suspended (Ctrl-Z) and before it is ended by Ctrl-\; a shell does the same after SIGKILL.
+//! The terminal gives keys at once and shows none meanwhile. It is put back when this is dropped,
+//! before the process is suspended (Ctrl-Z) and before it is ended by Ctrl-\; a shell does the same
+//! after SIGKILL.
 
 use rustix::process::getpgrp;
 use rustix::termios::{
@@ -104,7 +105,8 @@ impl Mode {
         mode.set().then_some(mode)
     }
 
-    /// Keys come one by one, unseen, and reading waits for none. Ctrl-C, Ctrl-\ and Ctrl-Z stay signals.
+    /// Keys come one by one, unseen, and reading waits for none. Ctrl-C, Ctrl-\ and Ctrl-Z stay
+    /// signals.
     fn set(&self) -> bool {
         let mut mode = self.before.clone();
         mode.local_modes -= LocalModes::ICANON | LocalModes::ECHO;

@@ -46,7 +46,8 @@ impl Progress for Lines {
 
 impl Lines {
     fn line(&self, cell: &Cell, outcome: &Outcome, waited: f64, folded: &Folded) -> String {
-        // Simulated ones run several at once, ahead of their turn: how long the last was waited for says nothing of it.
+        // Simulated ones run several at once, ahead of their turn: how long the last was waited for
+        // says nothing of it.
         let took = (!is_simulated(folded)).then_some(waited);
         ended(&self.clock, cell, outcome, took)
     }

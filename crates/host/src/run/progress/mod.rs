@@ -1,5 +1,5 @@
-//! What a run says while it goes on: plain lines, a few lines at the foot of a terminal, the whole of a large one, or JSON for
-//! programs.
+//! What a run says while it goes on: plain lines, a few lines at the foot of a terminal, the whole
+//! of a large one, or JSON for programs.
 
 mod eta;
 mod full_screen;

@@ -1,4 +1,5 @@
-//! The foot of a terminal: standings, the last results, and a bar with what goes on; what is to be kept scrolls above.
+//! The foot of a terminal: standings, the last results, and a bar with what goes on; what is to be
+//! kept scrolls above.
 
 use super::eta::Eta;
 use super::keys::{Event, Keys};

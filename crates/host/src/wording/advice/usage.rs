@@ -6,7 +6,8 @@ pub(super) struct Usage {
     pub(super) mkfs: &'static str,
     /// As `mount -t` takes it, where that is not the name.
     kind: &'static str,
-    /// Mount options with which one that is mounted can be mounted anew; names, without their values.
+    /// Mount options with which one that is mounted can be mounted anew; names, without their
+    /// values.
     remounts: &'static [&'static str],
     /// Words of mkfs that `tune2fs` takes too, and its features.
     tunes: &'static [&'static str],

@@ -33,7 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SERIAL", requires = "scratch")]
     erase: Vec<String>,
 
-    /// What the disk is, where the system does not know it: disks of virtual machines often report that they rotate
+    /// What the disk is, where the system does not know it: disks of virtual machines often report
+    /// that they rotate
     #[arg(long, value_name = "hard-disk|flash")]
     kind: Option<GivenKind>,
 }
@@ -124,7 +125,8 @@ fn product(number: (u32, u32), name: &str) -> String {
     if words.is_empty() { name.to_string() } else { words.join(" ") }
 }
 
-/// Requests that were not ours. The kernel counts large requests in pieces, so only an excess of small ones shows.
+/// Requests that were not ours. The kernel counts large requests in pieces, so only an excess of
+/// small ones shows.
 fn foreign(before: Counters, after: Counters, ours: u64) -> Option<u64> {
     let all = after.read_requests + after.write_requests - before.read_requests - before.write_requests;
     let others = all.saturating_sub(ours);

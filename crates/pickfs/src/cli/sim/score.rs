@@ -25,7 +25,8 @@ pub(super) struct Score {
     /// Tables of published measurements: TOML files, or folders with such files
     #[arg(required = true, value_name = "TABLES")]
     tables: Vec<PathBuf>,
-    /// Folder for the journals; a run whose journal is there is taken up, or only scored where it has ended
+    /// Folder for the journals; a run whose journal is there is taken up, or only scored where it
+    /// has ended
     #[arg(long, default_value = "pickfs-runs/score", value_name = "DIR")]
     journals: PathBuf,
     /// Simulate nothing: score what the journals hold
@@ -37,7 +38,8 @@ pub(super) struct Score {
     /// Simulate N cells at once; each has the memory that its table names
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     jobs: u32,
-    /// Explain each miss by `pickfs why`, which simulates its two cells again; what was explained is kept beside the journals
+    /// Explain each miss by `pickfs why`, which simulates its two cells again; what was explained
+    /// is kept beside the journals
     #[arg(long, conflicts_with = "no_run")]
     why: bool,
     /// Write to a file instead of standard output
@@ -121,7 +123,8 @@ impl Score {
         table.words.plan(&rows, self.scale, &folder)
     }
 
-    /// A model of pickfs's is given buffers in proportion to the files; one of the user's own stays as it is.
+    /// A model of pickfs's is given buffers in proportion to the files; one of the user's own stays
+    /// as it is.
     fn shrink_buffers(&self, machine: &mut Settings) -> Result<()> {
         let Some((name, disk)) =
             machine.text("disk").and_then(|name| Some((name.to_string(), pickfs_disks::find(name)?)))

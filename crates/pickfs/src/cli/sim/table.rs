@@ -1,5 +1,5 @@
-//! Files of published measurements. Their words make a plan; their figures are for the score alone, and no plan is made where
-//! they can be seen.
+//! Files of published measurements. Their words make a plan; their figures are for the score alone,
+//! and no plan is made where they can be seen.
 
 use crate::cli::Exit;
 use crate::cli::catalogue::catalogue;
@@ -88,7 +88,8 @@ pub(super) struct Column {
     pub phase: String,
     #[serde(default = "usual_metric")]
     pub metric: String,
-    /// The setting of the work that `--scale` multiplies; unless given, `scale` of a work with `like`.
+    /// The setting of the work that `--scale` multiplies; unless given, `scale` of a work with
+    /// `like`.
     #[serde(default)]
     pub scaled: Option<String>,
 }
@@ -132,7 +133,8 @@ struct File {
     row: Vec<toml::Table>,
 }
 
-/// Words that a drive's description has, and the model that stands for such drives; the first row that fits counts.
+/// Words that a drive's description has, and the model that stands for such drives; the first row
+/// that fits counts.
 const MODELS: &[(&[&str], &str)] = &[
     (&["nvme", "plp"], "nvme-plp"),
     (&["nvme", "dram-less"], "nvme-dramless"),
@@ -303,7 +305,8 @@ fn nearest_model(drive: &str) -> Result<String> {
     Ok(model.to_string())
 }
 
-/// Of the kernels that can have that many processors, the one that is fewest releases away, the earlier of two.
+/// Of the kernels that can have that many processors, the one that is fewest releases away, the
+/// earlier of two.
 fn nearest_kernel(version: &str, processors: u64) -> Result<&'static str> {
     let wanted = release(version).with_context(|| format!("`{version}` is no version of Linux, such as \"5.15\""))?;
     let fitting = KERNELS.iter().filter(|(name, _)| is_possible(name, processors));

@@ -27,7 +27,8 @@ pub(crate) struct Study {
 }
 
 impl Study {
-    /// Of the options with these names, or of all that are the file system's own. What weakens durability or checksums takes part only if it may.
+    /// Of the options with these names, or of all that are the file system's own. What weakens
+    /// durability or checksums takes part only if it may.
     pub(crate) fn new(mut base: Plan, names: &[String], weaken: bool, margin: f64) -> Result<Study, String> {
         let Some(target) = base.targets.first().filter(|target| target.fs.is_some()) else {
             return Err(

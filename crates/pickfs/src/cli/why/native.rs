@@ -1,4 +1,5 @@
-//! A run of this machine, to be explained by its simulation: the same plan on the model of a disk that is nearest to its own.
+//! A run of this machine, to be explained by its simulation: the same plan on the model of a disk
+//! that is nearest to its own.
 
 use crate::cli::Exit;
 use anyhow::Result;
@@ -7,7 +8,8 @@ use pickfs_core::plan::{Chosen, OtherProcessors, Plan, SIZE, Settings, Stop, Tar
 use pickfs_host::executor::sim;
 use std::collections::BTreeMap;
 
-/// Of what the run has noted of the disk below. A disk of a virtual machine may say that it turns where it does not.
+/// Of what the run has noted of the disk below. A disk of a virtual machine may say that it turns
+/// where it does not.
 pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
     let backing = plan.targets.first().map_or("", |target| target.backing.name.as_str());
     let hardware = folded.hardware();

@@ -1,4 +1,5 @@
-//! The proof by removal: both targets are simulated once more without a named cause, and the difference must change by its part.
+//! The proof by removal: both targets are simulated once more without a named cause, and the
+//! difference must change by its part.
 
 use super::{Compared, Explained, Resimulation};
 use anyhow::{Context, Result};
@@ -62,7 +63,8 @@ fn removals(compared: &Compared) -> Vec<Removal> {
     compared.difference.removals(has)
 }
 
-/// How a file system does without what an owner's instructions are for. One with options of its own may be another one without them.
+/// How a file system does without what an owner's instructions are for. One with options of its own
+/// may be another one without them.
 fn switch(target: &Target, owner: &str) -> Option<&'static Without> {
     let is_plain = target.variant.is_none() && target.mkfs.is_empty() && target.mount.is_empty();
     let driver = target.fs.as_deref().filter(|_| is_plain).and_then(fs::find)?;

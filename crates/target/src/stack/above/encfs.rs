@@ -13,7 +13,8 @@ pub(crate) const ENCFS: Above = Above {
     weakens: &[
         "its authors advise against it where someone may see several versions of the encrypted files (audit of 2014)",
     ],
-    // The first mount makes it. The program that prints the password is one of the shell's, which EncFS starts.
+    // The first mount makes it. The program that prints the password is one of the shell's, which
+    // EncFS starts.
     mount: |seat| argv(["encfs", "--standard", "--public", "--extpass=echo pickfs", &seat.data(), &seat.at()]),
     ..Above::ENCRYPTS
 };

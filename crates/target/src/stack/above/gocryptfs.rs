@@ -24,8 +24,8 @@ pub(crate) const GOCRYPTFS: Above = Above {
     ..Above::ENCRYPTS
 };
 
-/// The password is printed by a program, as nothing here is secret. With `-nosyslog` the server would keep the pipes that the mount's
-/// output is read from.
+/// The password is printed by a program, as nothing here is secret. With `-nosyslog` the server
+/// would keep the pipes that the mount's output is read from.
 fn words(options: &[&str], folders: &[&str]) -> Argv {
     let common = ["-q", "-extpass", "echo", "-extpass", "pickfs"];
     argv(["gocryptfs"].iter().chain(&common).chain(options).chain(folders))

@@ -1,7 +1,9 @@
-//! What lies between a file system and the work, one file each, in one sorted list: overlayfs, encrypted folders, shared folders.
+//! What lies between a file system and the work, one file each, in one sorted list: overlayfs,
+//! encrypted folders, shared folders.
 //!
-//! Each keeps what is written in a folder of its own on what lies below, and shows it at a mount point, where the work or the next
-//! layer above lies. It describes what is made once and how it is mounted, which a cold start does again.
+//! Each keeps what is written in a folder of its own on what lies below, and shows it at a mount
+//! point, where the work or the next layer above lies. It describes what is made once and how it is
+//! mounted, which a cold start does again.
 
 mod bindfs;
 mod encfs;
@@ -37,7 +39,8 @@ pub const ALL: &[&Above] = &[
     &sshfs::SSHFS,
 ];
 
-/// Something that shows a folder elsewhere. A layer above names what differs from [`Above::SERVED`] or [`Above::ENCRYPTS`].
+/// Something that shows a folder elsewhere. A layer above names what differs from [`Above::SERVED`]
+/// or [`Above::ENCRYPTS`].
 pub struct Above {
     pub name: &'static str,
     /// One phrase for `pickfs list above`.
@@ -70,7 +73,8 @@ pub struct Above {
     cannot: fn(&Filesystem) -> Option<&'static str>,
     /// What is made once, after the folders: keys, a server.
     make: fn(&Seat) -> Vec<Step>,
-    /// Have its server show the folder, and no longer: run before each mount, and after each unmount.
+    /// Have its server show the folder, and no longer: run before each mount, and after each
+    /// unmount.
     shares: fn(&Seat) -> Option<[Argv; 2]>,
     /// A program that has it forget what it showed, where it may still hold that.
     let_go: &'static [&'static str],
@@ -88,7 +92,8 @@ pub struct Above {
 const FUSE: Need = Need::File { path: "/dev/fuse", hint: "`modprobe fuse`" };
 
 impl Above {
-    /// One that a program serves by FUSE. The kernel passes neither syncfs(2) nor a request for a clone on to it.
+    /// One that a program serves by FUSE. The kernel passes neither syncfs(2) nor a request for a
+    /// clone on to it.
     const SERVED: Above = Above {
         name: "",
         about: "",
@@ -115,7 +120,8 @@ impl Above {
         take_down: None,
     };
 
-    /// One that encrypts names and content: the file system below finds nothing in them to compress or to fold.
+    /// One that encrypts names and content: the file system below finds nothing in them to compress
+    /// or to fold.
     const ENCRYPTS: Above =
         Above { keeps_names: false, hides: &[CASE_FOLDING, COMPRESSION, CREATION_TIME, REFLINKS], ..Above::SERVED };
 }
@@ -192,7 +198,8 @@ pub fn objections(settings: &Settings) -> Vec<Objection> {
     network::objections(settings)
 }
 
-/// What a server of the kernel, or the loopback device, has for the whole machine is changed in guests alone.
+/// What a server of the kernel, or the loopback device, has for the whole machine is changed in
+/// guests alone.
 const GUEST: Need = Need::File { path: GUEST_PROGRAMS, hint: "guests of pickfs alone have it: executor = \"vm\"" };
 
 /// Run once, in a guest, to undo what holds for all of it: a journal never has it done elsewhere.
@@ -225,7 +232,8 @@ impl AboveMount {
         &self.seat.at
     }
 
-    /// What has its server let go of the file system below, after the share was taken back; two seconds after that.
+    /// What has its server let go of the file system below, after the share was taken back; two
+    /// seconds after that.
     pub(crate) fn let_go(&self) -> Option<Argv> {
         let words = self.layer.let_go;
         (!words.is_empty()).then(|| argv(words))
@@ -267,7 +275,8 @@ impl AboveMount {
         std::iter::once(argv(["umount", &self.seat.at()])).chain(take_back).collect()
     }
 
-    /// Where on what lies below a path lies that is seen on it; the folder with all of them where names differ there.
+    /// Where on what lies below a path lies that is seen on it; the folder with all of them where
+    /// names differ there.
     pub(crate) fn stored(&self, seen: &Path) -> PathBuf {
         match seen.strip_prefix(&self.seat.at) {
             Ok(rest) if self.layer.keeps_names => self.seat.data.join(rest),
@@ -275,8 +284,8 @@ impl AboveMount {
         }
     }
 
-    /// What the mount that is found in its place contradicts, by its type, its options and what its server shows. overlayfs mounts
-    /// read-only where it cannot use the folder for its own work.
+    /// What the mount that is found in its place contradicts, by its type, its options and what its
+    /// server shows. overlayfs mounts read-only where it cannot use the folder for its own work.
     pub fn mismatches(&self, kind: &str, shown: &MountOptions, served: &str) -> Vec<String> {
         let Above { name, kind: own, .. } = self.layer;
         if kind != *own {

@@ -1,4 +1,5 @@
-//! The network between the client and the server of a share, on this machine: the loopback device, shaped by the kernel (netem).
+//! The network between the client and the server of a share, on this machine: the loopback device,
+//! shaped by the kernel (netem).
 
 use super::*;
 use pickfs_system::units::parse_duration;
@@ -31,8 +32,8 @@ pub(super) fn needs(settings: &Settings) -> &'static [Need] {
 /// For a server that is reached by TCP.
 pub(super) const IP: Need = Need::Program { name: "ip", package: "iproute2" };
 
-/// Of what has no system that would have switched it on, as a guest. More packets than a window of TCP has, as netem's queue of
-/// 1000 would lose some.
+/// Of what has no system that would have switched it on, as a guest. More packets than a window of
+/// TCP has, as netem's queue of 1000 would lose some.
 pub(super) fn steps(seat: &Seat) -> Vec<Step> {
     let up = Step::run("switch the loopback device on", ["ip", "link", "set", "lo", "up"]);
     let words = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "limit", "100000"];

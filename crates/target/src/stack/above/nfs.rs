@@ -1,7 +1,7 @@
 //! NFS 4.2: client and server are this machine's own kernel, over the loopback device.
 //!
-//! The server is one for the whole machine, so it is started in guests alone. It holds the file system that it exports, so the
-//! export goes before each unmount of that.
+//! The server is one for the whole machine, so it is started in guests alone. It holds the file
+//! system that it exports, so the export goes before each unmount of that.
 
 use super::network::{DELAY, IP, LOSS, RATE, SHOWN};
 use super::*;
@@ -64,7 +64,8 @@ fn exportfs(words: &[&str], seat: &Seat) -> Argv {
     argv(["exportfs"].iter().chain(words).chain([&&*folder]))
 }
 
-/// A new server waits 90 s for clients of one before it, unless it learns that there was none (`v4_end_grace`).
+/// A new server waits 90 s for clients of one before it, unless it learns that there was none
+/// (`v4_end_grace`).
 fn make(seat: &Seat) -> Vec<Step> {
     let (grace, says) = ("/proc/fs/nfsd/v4_end_grace", "wait for no client of an earlier server");
     let server = ["rpc.nfsd", "--host", HOST, "-N", "3", "-V", "4.2", "8"];

@@ -1,7 +1,9 @@
-//! overlayfs: the work sees the merged tree, and what it writes lies in a folder on the file system.
+//! overlayfs: the work sees the merged tree, and what it writes lies in a folder on the file
+//! system.
 //!
-//! All three folders are on the file system under test, as those of a container are: on two file systems overlayfs would show
-//! files under device numbers of their own (Documentation/filesystems/overlayfs.rst, "Inode properties").
+//! All three folders are on the file system under test, as those of a container are: on two file
+//! systems overlayfs would show files under device numbers of their own
+//! (Documentation/filesystems/overlayfs.rst, "Inode properties").
 
 use super::*;
 

@@ -1,8 +1,9 @@
 //! sshfs: a folder shared by an SSH server of our own, on this machine.
 //!
-//! ssh starts the server on a pipe (`ProxyCommand`, `sshd -i`), so there is no port that could be taken, and no network: what is
-//! measured is SFTP, encryption and FUSE. Where the network is shaped, the server listens on a port. Keys of both sides are made
-//! for the cell and lie in memory.
+//! ssh starts the server on a pipe (`ProxyCommand`, `sshd -i`), so there is no port that could be
+//! taken, and no network: what is measured is SFTP, encryption and FUSE. Where the network is
+//! shaped, the server listens on a port. Keys of both sides are made for the cell and lie in
+//! memory.
 
 use super::network::{SETTINGS, SHOWN, is_shaped};
 use super::*;
@@ -47,8 +48,9 @@ fn key(name: &str, file: &str) -> Step {
 /// Of a server that is reached through a network; in a guest it takes none from others.
 const PORT: &str = "2222";
 
-/// sshd writes over its environment, so the cell's mark stays with unshare(1), whose end is that of all processes of the server. It is
-/// ready when it takes the cell's own key: another server at its port would not.
+/// sshd writes over its environment, so the cell's mark stays with unshare(1), whose end is that of
+/// all processes of the server. It is ready when it takes the cell's own key: another server at its
+/// port would not.
 fn make(seat: &Seat) -> Vec<Step> {
     let keys = [HOST, USER].map(|name| key(name, &seat.key(name))).into_iter();
     if !is_shaped(&seat.settings) {

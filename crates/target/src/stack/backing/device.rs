@@ -1,12 +1,13 @@
-//! A whole block device, whose contents are destroyed. [`crate::stack::safety`] says when it may be touched.
+//! A whole block device, whose contents are destroyed. [`crate::stack::safety`] says when it may be
+//! touched.
 
 use super::{Backing, Elsewhere};
 use crate::stack::{Action, Step};
 use pickfs_core::plan::{Objection, Settings};
 use std::path::PathBuf;
 
-/// No setting of a plan, where each of them would have to be checked and agreed to: named by who gives a machine disks
-/// that are its own.
+/// No setting of a plan, where each of them would have to be checked and agreed to: named by who
+/// gives a machine disks that are its own.
 pub(crate) const MORE_DEVICES: &str = "more";
 
 pub(super) fn with_code(data: Backing) -> Backing {

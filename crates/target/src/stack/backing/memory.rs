@@ -15,7 +15,8 @@ pub(super) fn with_code(data: Backing) -> Backing {
             LOOP_CONTROL,
             Need::Kernel { filesystem: "tmpfs", hint: "run it on a kernel with tmpfs" },
         ],
-        // A tmpfs of its own, so that its size and its page size are ours: huge pages would come and go by luck.
+        // A tmpfs of its own, so that its size and its page size are ours: huge pages would come
+        // and go by luck.
         prepare: |settings, place| {
             let (folder, bytes) = (folder(settings, place), image_bytes(settings));
             let options = format!("size={},mode=700,huge=never", bytes + SLACK);
@@ -26,8 +27,8 @@ pub(super) fn with_code(data: Backing) -> Backing {
                 Step::new("write the image", Action::MakeImage { path: image_in(&folder, settings), bytes }),
             ]
         },
-        // Never direct: there is no second cache below to pass by, tmpfs takes it since Linux 6.6 only, and on 6.18 it
-        // wrote at a fifth of the rate.
+        // Never direct: there is no second cache below to pass by, tmpfs takes it since Linux 6.6
+        // only, and on 6.18 it wrote at a fifth of the rate.
         steps: |settings, place| vec![attach(&image_in(&folder(settings, place), settings), false)],
         objection: |settings| room::room(settings, Path::new("/dev/shm"), "size"),
         elsewhere: Elsewhere::MadeThere,

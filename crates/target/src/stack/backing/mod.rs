@@ -1,7 +1,7 @@
 //! Where the bytes live, one file each, in one sorted list.
 //!
-//! A backing says how a block device (or a directory) comes to be, and what must hold before it may. It must not know
-//! which file system goes on it.
+//! A backing says how a block device (or a directory) comes to be, and what must hold before it
+//! may. It must not know which file system goes on it.
 
 mod device;
 mod directory;
@@ -41,7 +41,8 @@ pub static ALL: LazyLock<Vec<&'static Backing>> = LazyLock::new(|| {
     ROWS.into_iter().map(read).collect()
 });
 
-/// Something that gives block devices or a directory: what is constant as data, what depends on the cell as functions.
+/// Something that gives block devices or a directory: what is constant as data, what depends on the
+/// cell as functions.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Backing {

@@ -6,8 +6,8 @@ use pickfs_system::units::show_bytes;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// A folder that is there, can be written to, and cannot be changed by others while root works in it; by the setting that
-/// names it.
+/// A folder that is there, can be written to, and cannot be changed by others while root works in
+/// it; by the setting that names it.
 pub(crate) fn directory(settings: &Settings, setting: &'static str) -> Option<Objection> {
     use rustix::fs::{Access, access};
     let path = settings.path(setting)?;

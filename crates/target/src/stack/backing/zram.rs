@@ -1,4 +1,5 @@
-//! A disk in compressed memory: the file system's own cost, and that of compressing every block below it.
+//! A disk in compressed memory: the file system's own cost, and that of compressing every block
+//! below it.
 
 use super::{Backing, Elsewhere};
 use crate::stack::{Action, Step};

@@ -18,18 +18,21 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
 
 const NOCOW: &str = "nocow";
 
-/// New files take "no copy on write" from their directory, so the empty root is the place to set it (btrfs(5), FILE ATTRIBUTES).
+/// New files take "no copy on write" from their directory, so the empty root is the place to set it
+/// (btrfs(5), FILE ATTRIBUTES).
 fn in_place(spec: &FsSpec) -> Option<Argv> {
     let asked = spec.nodatacow || spec.variant == Some(NOCOW);
     asked.then(|| argv(["chattr", "+C", &spec.mount_point()]))
 }
 
-/// Devices are named one by one: what scans devices for their file systems may not have come to them yet, or not be there.
+/// Devices are named one by one: what scans devices for their file systems may not have come to
+/// them yet, or not be there.
 fn mount(driver: &Filesystem, spec: &FsSpec) -> Argv {
     command(driver, spec, spec.more_devices.iter().map(|device| format!("device={}", device.display())))
 }
 
-/// Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5), MOUNT OPTIONS).
+/// Without copy on write, or without checksums of data, nothing is compressed either (btrfs(5),
+/// MOUNT OPTIONS).
 fn has_checksums(state: &FsState) -> bool {
     let in_place = state.nodatacow || state.variant == Some(NOCOW);
     !in_place && !state.mounted_with(&["nodatacow", "nodatasum"])

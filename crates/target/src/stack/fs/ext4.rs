@@ -6,8 +6,8 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
     Filesystem { making: Making { mkfs: mke2fs, ..data.making }, ..data }
 }
 
-/// Nothing is left for the kernel to initialise in the background while a phase runs, and directory hashes come from
-/// the round's seed.
+/// Nothing is left for the kernel to initialise in the background while a phase runs, and directory
+/// hashes come from the round's seed.
 fn mke2fs(driver: &Filesystem, spec: &FsSpec) -> Argv {
     let discard = if spec.discard { "discard" } else { "nodiscard" };
     let extended = format!("{discard},lazy_itable_init=0,lazy_journal_init=0,hash_seed={}", uuid(spec.seed));

@@ -1,8 +1,9 @@
 //! What file systems can do for their users, by name: the words that a plan may require.
 //!
-//! A feature is there when it can be had of the file system as it is made and mounted: snapshots can be taken, a file
-//! can be compressed. What would take another mkfs, or another mount, is not there. Where a source is not sure, the
-//! feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs data.
+//! A feature is there when it can be had of the file system as it is made and mounted: snapshots
+//! can be taken, a file can be compressed. What would take another mkfs, or another mount, is not
+//! there. Where a source is not sure, the feature is left out: a wrong "no" costs a candidate, a
+//! wrong "yes" costs data.
 
 use super::MountOptions;
 use crate::stack::data::list;
@@ -91,12 +92,13 @@ pub struct Features {
     /// What nearly all others keep of a file: [`LINKS`], [`MODES`].
     #[serde(deserialize_with = "list")]
     pub keeps_no: &'static [&'static str],
-    /// Why overlayfs cannot have its upper folder on it: what it asks of the file system with that (Documentation/filesystems/
-    /// overlayfs.rst, "Upper and Lower"), and of its names and its kind (ovl_dentry_weird() and ovl_make_workdir() in
-    /// fs/overlayfs of Linux).
+    /// Why overlayfs cannot have its upper folder on it: what it asks of the file system with that
+    /// (Documentation/filesystems/ overlayfs.rst, "Upper and Lower"), and of its names and its kind
+    /// (ovl_dentry_weird() and ovl_make_workdir() in fs/overlayfs of Linux).
     #[serde(borrow)]
     pub no_upper: Option<&'static str>,
-    /// Whether one that pickfs made, with these mount options in effect, keeps what is written compressed, or may do so.
+    /// Whether one that pickfs made, with these mount options in effect, keeps what is written
+    /// compressed, or may do so.
     #[serde(skip)]
     pub(crate) compresses: fn(&MountOptions) -> bool,
 }
@@ -128,7 +130,8 @@ pub struct FsState<'a> {
     pub variant: Option<&'a str>,
     /// As the target asks for it.
     pub nodatacow: bool,
-    /// What the driver's programs said, by the names of [`super::Filesystem`]'s facts; nothing where we did not make it.
+    /// What the driver's programs said, by the names of [`super::Filesystem`]'s facts; nothing
+    /// where we did not make it.
     pub facts: &'a BTreeMap<String, String>,
 }
 
@@ -151,8 +154,8 @@ impl FsState<'_> {
         on
     }
 
-    /// Whether a word stands in what a program said; `None` where it said nothing, or something else altogether: then
-    /// `sign`, which it always says, is not in it either.
+    /// Whether a word stands in what a program said; `None` where it said nothing, or something
+    /// else altogether: then `sign`, which it always says, is not in it either.
     pub(crate) fn says(&self, fact: &str, sign: &str, word: &str) -> Option<bool> {
         let text = self.facts.get(fact).filter(|text| text.contains(sign))?;
         Some(text.split(|c: char| c.is_whitespace() || c == ',').any(|found| found == word))

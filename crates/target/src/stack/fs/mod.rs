@@ -1,9 +1,9 @@
 //! File system drivers, a file of data each, in one sorted list.
 //!
-//! A driver says how its file system is made, mounted, made durable, unmounted and read back. It must not know what
-//! lies below the device it is handed, nor what work is done on top. It is data, in a TOML file, and code for what no data
-//! can say. To add one: copy the nearest file, add its row to `ROWS`; `pickfs list fs`, the plan check and the tests find
-//! it there.
+//! A driver says how its file system is made, mounted, made durable, unmounted and read back. It
+//! must not know what lies below the device it is handed, nor what work is done on top. It is data,
+//! in a TOML file, and code for what no data can say. To add one: copy the nearest file, add its
+//! row to `ROWS`; `pickfs list fs`, the plan check and the tests find it there.
 
 mod bcachefs;
 mod btrfs;
@@ -42,7 +42,8 @@ use spec::{MOUNT_POINT, filled};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Every driver, sorted by name: its data, what people turn of it, and the function that puts its code into the data.
+/// Every driver, sorted by name: its data, what people turn of it, and the function that puts its
+/// code into the data.
 type Row = (&'static str, &'static str, fn(Filesystem) -> Filesystem);
 
 const ROWS: [Row; 22] = [
@@ -83,7 +84,8 @@ pub static ALL: LazyLock<Vec<&'static Filesystem>> = LazyLock::new(|| {
     ROWS.into_iter().map(read).collect()
 });
 
-/// A file system that pickfs can make: what is constant as data, what depends on the cell as functions.
+/// A file system that pickfs can make: what is constant as data, what depends on the cell as
+/// functions.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {
@@ -120,7 +122,8 @@ pub struct Filesystem {
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
     #[serde(default)]
     pub volatile: bool,
-    /// Repairs it before the mount, at every boot (exit codes 0 and 1); no word where the kernel does that.
+    /// Repairs it before the mount, at every boot (exit codes 0 and 1); no word where the kernel
+    /// does that.
     #[serde(default, deserialize_with = "list")]
     preen: &'static [&'static str],
     /// Why a power cut cannot be tried on it.
@@ -215,7 +218,8 @@ impl Filesystem {
 /// Options of a mount and its superblock, as mountinfo spells them.
 pub(crate) type MountOptions = BTreeMap<String, Option<String>>;
 
-/// The number behind a phrase that begins a line of what a program printed, as in `Num. free extent: 5`.
+/// The number behind a phrase that begins a line of what a program printed, as in `Num. free
+/// extent: 5`.
 fn number(text: &str, begin: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.trim().strip_prefix(begin))?;
     rest.trim_start_matches(':').split_whitespace().next()?.parse().ok()

@@ -15,7 +15,8 @@ pub struct Mounting {
     /// More words of `mount`, before its options.
     #[serde(deserialize_with = "list")]
     pub(super) words: &'static [&'static str],
-    /// What `mount -t` is given, where that is not the kernel's type, and what is mounted, where that is no device.
+    /// What `mount -t` is given, where that is not the kernel's type, and what is mounted, where
+    /// that is no device.
     #[serde(borrow)]
     pub(super) kind: Option<&'static str>,
     #[serde(borrow)]
@@ -26,8 +27,8 @@ pub struct Mounting {
     /// The option that stops discards which the mounted file system would do unasked.
     #[serde(borrow)]
     pub(super) no_discard: Option<&'static str>,
-    /// Names of all options that are documented, so that a slip is seen before anything is made; empty where no such list is
-    /// kept.
+    /// Names of all options that are documented, so that a slip is seen before anything is made;
+    /// empty where no such list is kept.
     #[serde(deserialize_with = "mount_names")]
     pub options: &'static [&'static str],
     /// Options as they are asked for and as the kernel shows them, where that differs.
@@ -37,14 +38,15 @@ pub struct Mounting {
     pub(super) shows_options: bool,
     #[serde(deserialize_with = "list")]
     pub(super) unmount: &'static [&'static str],
-    /// Options, in the kernel's spelling, after which a crash may take more than with the default: whole ones, their beginnings
-    /// with `*`, and `name>limit` for numbers. Options that only concern data without a sync, such as `lazytime`, do not count:
-    /// a sync still writes it.
+    /// Options, in the kernel's spelling, after which a crash may take more than with the default:
+    /// whole ones, their beginnings with `*`, and `name>limit` for numbers. Options that only
+    /// concern data without a sync, such as `lazytime`, do not count: a sync still writes it.
     #[serde(deserialize_with = "list")]
     pub(super) weakens: &'static [&'static str],
     #[serde(skip)]
     pub(super) command: fn(&Filesystem, &FsSpec) -> Argv,
-    /// Takes back whatever mkfs and mount left, when `unmount` never ran, where that takes more than another unmount.
+    /// Takes back whatever mkfs and mount left, when `unmount` never ran, where that takes more
+    /// than another unmount.
     #[serde(skip)]
     pub(crate) take_down: Option<&'static TakeDown>,
     /// Where options in effect, or facts, contradict those that were asked for.
@@ -112,15 +114,16 @@ pub(super) fn command(driver: &Filesystem, spec: &FsSpec, more: impl IntoIterato
     words
 }
 
-/// The spec's mount options, after a word against discards, unless the spec itself says something about them.
+/// The spec's mount options, after a word against discards, unless the spec itself says something
+/// about them.
 pub(super) fn with_discard(no_discard: Option<&str>, spec: &FsSpec) -> Vec<String> {
     let own = spec.mount.iter().any(|option| option.starts_with("discard") || option == "nodiscard");
     let quiet = no_discard.filter(|_| !spec.discard && !own);
     quiet.into_iter().map(String::from).chain(spec.mount.iter().cloned()).collect()
 }
 
-/// An option that the kernel shows with another value was not taken as asked. One that it does not show at all is
-/// mostly its default, and no contradiction.
+/// An option that the kernel shows with another value was not taken as asked. One that it does not
+/// show at all is mostly its default, and no contradiction.
 pub(super) fn mismatches(mounting: &Mounting, asked: &[String], shown: &MountOptions) -> Vec<String> {
     let asked = if mounting.shows_options { asked } else { &[] };
     let wrong = asked.iter().filter(|option| is_contradicted(mounting.respelled(option), shown));

@@ -1,7 +1,8 @@
-//! The oldest kernel of Linux that can read, or write, a file system as it was made: the newest of the versions that its
-//! features need.
+//! The oldest kernel of Linux that can read, or write, a file system as it was made: the newest of
+//! the versions that its features need.
 //!
-//! Distributions carry some features back to older kernels (ext4(5)): an older kernel of theirs may do.
+//! Distributions carry some features back to older kernels (ext4(5)): an older kernel of theirs may
+//! do.
 
 use super::{Facts, Filesystem};
 use Needed::{ToRead, ToWrite};
@@ -18,12 +19,12 @@ pub enum Needed {
     ToWrite,
 }
 
-/// The word of a feature in the driver's facts, or no word for the file system itself; what it is needed for; the first
-/// version of Linux that has it.
+/// The word of a feature in the driver's facts, or no word for the file system itself; what it is
+/// needed for; the first version of Linux that has it.
 pub(crate) type Since = (&'static str, Needed, &'static str);
 
-/// Such as `["3.10 (crc=1)", "5.10 (inobtcount=1)"]`: to read, and to write. Nothing where the first kernel of the file
-/// system is not known.
+/// Such as `["3.10 (crc=1)", "5.10 (inobtcount=1)"]`: to read, and to write. Nothing where the
+/// first kernel of the file system is not known.
 pub(crate) fn of(driver: &Filesystem, facts: &Facts) -> Option<[String; 2]> {
     let is_word = |c: char| !(c.is_alphanumeric() || "_=".contains(c));
     let shown: Vec<&str> =

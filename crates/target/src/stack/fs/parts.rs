@@ -18,7 +18,8 @@ pub struct Kernel {
     /// What to do when the kernel lacks it.
     pub hint: &'static str,
     pub module_source: Option<ModuleSource>,
-    /// What the names of its caches begin with (slabinfo(5)), where that is not its kernel type alone.
+    /// What the names of its caches begin with (slabinfo(5)), where that is not its kernel type
+    /// alone.
     #[serde(deserialize_with = "list")]
     pub slabs: &'static [&'static str],
     /// The kernels that its features need; the first row is of the file system itself.
@@ -33,7 +34,8 @@ impl Default for Kernel {
     }
 }
 
-/// Debian's package with the source of kernel modules that Debian does not compile: guests compile it.
+/// Debian's package with the source of kernel modules that Debian does not compile: guests compile
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct ModuleSource {
     pub package: &'static str,
@@ -51,12 +53,15 @@ pub struct Limits {
     /// The largest file that is documented, with the usual blocks of 4 KiB on a machine of 64 bits.
     #[serde(deserialize_with = "some_size")]
     pub file: Option<u64>,
-    /// The same of the largest device, or devices together; 2^64 - 1 stands for more than can be counted here.
+    /// The same of the largest device, or devices together; 2^64 - 1 stands for more than can be
+    /// counted here.
     #[serde(deserialize_with = "some_size")]
     pub volume: Option<u64>,
-    /// What an inode takes at least on disk, where compressed metadata make that less than on any other.
+    /// What an inode takes at least on disk, where compressed metadata make that less than on any
+    /// other.
     pub inode: Option<u64>,
-    /// The end of a file takes less of the device, or less of it is read, than the whole blocks that `st_blocks` counts.
+    /// The end of a file takes less of the device, or less of it is read, than the whole blocks
+    /// that `st_blocks` counts.
     pub packs_tails: bool,
 }
 
@@ -113,7 +118,8 @@ pub struct Making {
     #[serde(deserialize_with = "list")]
     pub(super) discard: &'static [&'static str],
     pub options: MkfsOptions,
-    /// Options of mkfs that take lists with commas and that it sees once: what is said of each is made one list.
+    /// Options of mkfs that take lists with commas and that it sees once: what is said of each is
+    /// made one list.
     #[serde(deserialize_with = "list")]
     pub lists: &'static [&'static str],
     /// True where mkfs makes one file system of several devices.

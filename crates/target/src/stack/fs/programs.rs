@@ -1,4 +1,5 @@
-//! Programs of drivers beside mkfs and mount: what makes data durable, takes snapshots and lists free space.
+//! Programs of drivers beside mkfs and mount: what makes data durable, takes snapshots and lists
+//! free space.
 
 use super::spec::filled;
 use super::{Argv, FsSpec, number};
@@ -25,7 +26,8 @@ impl FreeSpace {
         filled(self.program, spec)
     }
 
-    /// Number and mean bytes of free extents in what it prints; the file system's blocks are of the given bytes.
+    /// Number and mean bytes of free extents in what it prints; the file system's blocks are of the
+    /// given bytes.
     pub fn extents(&self, text: &str, block: u64) -> Option<(f64, f64)> {
         Some((number(text, self.extents)?, number(text, self.mean)? * self.unit.unwrap_or(block) as f64))
     }
@@ -37,7 +39,8 @@ impl FreeSpace {
 pub struct Commit {
     #[serde(deserialize_with = "list")]
     words: &'static [&'static str],
-    /// The same program with nothing to write or to wait for: what this takes is no time of the file system's.
+    /// The same program with nothing to write or to wait for: what this takes is no time of the
+    /// file system's.
     #[serde(deserialize_with = "list")]
     idle: &'static [&'static str],
 }
@@ -58,7 +61,8 @@ impl Commit {
     }
 }
 
-/// Programs that take, send and delete snapshots of the whole file system, each of its own number, and go back to one.
+/// Programs that take, send and delete snapshots of the whole file system, each of its own number,
+/// and go back to one.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshots {
@@ -82,7 +86,8 @@ pub struct Snapshots {
     pub mounts_to_roll_back: bool,
     /// Where the room of deleted ones is given back later.
     pub freed: Option<SpaceFreedCheck>,
-    /// Prints the bytes that would be free without all of them; where there is none, extents are counted.
+    /// Prints the bytes that would be free without all of them; where there is none, extents are
+    /// counted.
     #[serde(default, deserialize_with = "list")]
     exclusive: &'static [&'static str],
 }
@@ -122,7 +127,8 @@ impl SpaceFreedCheck {
     }
 }
 
-/// What an administrator does with the whole of a file system now and then: check, grow, shrink, rebuild, scrub, quota and so on.
+/// What an administrator does with the whole of a file system now and then: check, grow, shrink,
+/// rebuild, scrub, quota and so on.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Upkeep {

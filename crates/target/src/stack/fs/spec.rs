@@ -33,7 +33,8 @@ pub struct FsSpec<'a> {
     pub name: &'a str,
 }
 
-/// Appends words of mkfs; what they say of an option with a list is joined to the list that is there.
+/// Appends words of mkfs; what they say of an option with a list is joined to the list that is
+/// there.
 pub(super) fn add(words: &mut Vec<String>, lists: &[&str], given: &[String]) {
     let mut given = given.iter();
     while let Some(word) = given.next() {

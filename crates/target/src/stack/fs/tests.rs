@@ -6,7 +6,8 @@ use crate::stack::{sentence, undo_words};
 use pickfs_core::plan::{Discard, Target};
 use std::path::Path;
 
-/// Those that the work `image` packs, those that Linux refuses, and those that lack what overlayfs asks for.
+/// Those that the work `image` packs, those that Linux refuses, and those that lack what overlayfs
+/// asks for.
 #[test]
 fn overlayfs_has_its_upper_folder_on_most() {
     let has_none = |name: &str| find(name).is_some_and(|fs| fs.features.no_upper.is_some());

@@ -77,7 +77,8 @@ mod tests {
         }
     }
 
-    /// A report marks what the driver knows as weaker, and a tuning leaves out what its row says: they must agree.
+    /// A report marks what the driver knows as weaker, and a tuning leaves out what its row says:
+    /// they must agree.
     #[test]
     fn mount_options_weaken_as_their_driver_says() {
         for driver in ALL.iter() {

@@ -16,8 +16,8 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
             ..pool.making
         },
         mounting: Mounting {
-            // Looks in the device's own folder: `zpool create` puts a partition table on a whole disk, and then the pool is
-            // found beside the device, not on it.
+            // Looks in the device's own folder: `zpool create` puts a partition table on a whole
+            // disk, and then the pool is found beside the device, not on it.
             command: |_, spec| import(&spec.device.parent().unwrap_or(spec.device).display().to_string(), spec),
             ..pool.mounting
         },
@@ -26,7 +26,8 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
     }
 }
 
-/// Blocks are cloned only where the module's switch allows it too, which was off in most of 2.2 (zfs(4)).
+/// Blocks are cloned only where the module's switch allows it too, which was off in most of 2.2
+/// (zfs(4)).
 const DEPENDING: &[(&str, By)] = &[
     (CASE_FOLDING, By::Code(|state| state.property(ZFS_GET, "casesensitivity") == Some("insensitive"))),
     (CHECKSUMS, By::Code(has_checksums)),
@@ -75,7 +76,8 @@ pub(super) fn pool(data: Filesystem) -> Filesystem {
     }
 }
 
-/// As `zpool create` takes it before the last device, and the line of `zpool status` above that device.
+/// As `zpool create` takes it before the last device, and the line of `zpool status` above that
+/// device.
 fn role(variant: &str) -> Option<&'static str> {
     [("cache", "cache"), ("log", "logs"), ("special", "special")].iter().find(|row| row.0 == variant).map(|row| row.1)
 }
@@ -111,7 +113,8 @@ fn property(option: &str) -> String {
     if option == "noatime" { "atime=off".into() } else { option.into() }
 }
 
-/// `zpool status` shows a group as `mirror-0`, or `raidz1-0` where one parity was not counted, and a role on a line of its own.
+/// `zpool status` shows a group as `mirror-0`, or `raidz1-0` where one parity was not counted, and
+/// a role on a line of its own.
 fn pool_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
     let Some(variant) = spec.variant else { return Vec::new() };
     let shown = facts.get(ZPOOL_STATUS).map(String::as_str).unwrap_or_default();
@@ -140,7 +143,8 @@ fn option_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
     spec.mkfs.windows(2).filter_map(mismatch).collect()
 }
 
-/// Properties of the dataset that were asked for as mount options; `properties` is what `zfs get all` prints.
+/// Properties of the dataset that were asked for as mount options; `properties` is what `zfs get
+/// all` prints.
 fn property_mismatches(asked: &[String], properties: &str) -> Vec<String> {
     let shown = |name: &str| {
         let mut rows = properties.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

@@ -11,8 +11,9 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
     Filesystem {
         making: Making { before: start_daemon, ..pool.making },
         mounting: Mounting {
-            // From a folder with nothing but this device: all of `/dev` can be slow, and could hold a pool of the same name.
-            // Without a cache file, as it was made: from there the next daemon would take up the pool of one that was killed.
+            // From a folder with nothing but this device: all of `/dev` can be slow, and could hold
+            // a pool of the same name. Without a cache file, as it was made: from there the next
+            // daemon would take up the pool of one that was killed.
             command: |_, spec| import(&devices(spec).display().to_string(), spec),
             ..pool.mounting
         },

@@ -14,8 +14,9 @@ fn fact(below: &Below) -> (&'static str, Argv) {
 
 const SET: TakeDown = TakeDown { word: "stop_cache", named: Named::ByLayer(uuid), removals: take_down };
 
-/// The set stops when what is dirty is written, and what it caches with it; the kernel lets go of members a while after. They
-/// keep their numbers, which other devices may have by now: only one that says that it is of this set is changed.
+/// The set stops when what is dirty is written, and what it caches with it; the kernel lets go of
+/// members a while after. They keep their numbers, which other devices may have by now: only one
+/// that says that it is of this set is changed.
 fn take_down(remains: &Remains) -> Vec<Removal> {
     let set = Path::new(SETS).join(remains.name);
     let stop = Removal { act: Act::Write(set.join("stop"), "1"), while_there: There::File(set) };
@@ -36,7 +37,8 @@ fn is_of_set(shown: &str, uuid: &str) -> bool {
 /// Where the kernel shows the sets that stand.
 const SETS: &str = "/sys/fs/bcache";
 
-/// What the package has udev call for each device that belongs to a set: it hands a name to the kernel.
+/// What the package has udev call for each device that belongs to a set: it hands a name to the
+/// kernel.
 const REGISTER: &str = "/usr/lib/udev/bcache-register";
 
 /// The cache first: a device that finds its set is in use at once.
@@ -69,7 +71,8 @@ fn backed(name: &str) -> PathBuf {
     Path::new(SETS).join(uuid(name)).join("bdev0")
 }
 
-/// `cache_mode:writethrough [writeback] writearound none`, `state:clean` and so on, each behind the path of its file.
+/// `cache_mode:writethrough [writeback] writearound none`, `state:clean` and so on, each behind the
+/// path of its file.
 fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let value = |name: &str| {
         let line = shown.lines().find_map(|line| line.split_once(&format!("/{name}:")));

@@ -1,5 +1,5 @@
-//! dm-zoned: a host-managed disk that can be written anywhere. What is not in order goes to conventional zones first, and is
-//! moved to sequential ones when it has time or no room.
+//! dm-zoned: a host-managed disk that can be written anywhere. What is not in order goes to
+//! conventional zones first, and is moved to sequential ones when it has time or no room.
 
 use super::*;
 
@@ -9,7 +9,8 @@ pub(super) fn with_code(data: Layer) -> Layer {
     Layer { steps, fact: |below| table("dmsetup table", below), mismatches, ..data }
 }
 
-/// The mapping has the label's name, and is smaller than the disk by what dm-zoned keeps for itself.
+/// The mapping has the label's name, and is smaller than the disk by what dm-zoned keeps for
+/// itself.
 fn steps(_: &Settings, below: &Below) -> Vec<Step> {
     let load = Step::run("load dm-zoned", ["modprobe", "dm-zoned"]);
     let steps = below.each(|device, name| {

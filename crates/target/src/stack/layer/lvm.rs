@@ -25,7 +25,8 @@ pub(super) fn with_code(data: Layer) -> Layer {
     }
 }
 
-/// A volume group with all its volumes. What marks the devices as parts of it stays on them, and means nothing without it.
+/// A volume group with all its volumes. What marks the devices as parts of it stays on them, and
+/// means nothing without it.
 const GROUP: TakeDown = TakeDown {
     word: "remove_group",
     named: Named::ByLayer(str::to_string),

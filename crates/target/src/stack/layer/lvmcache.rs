@@ -26,7 +26,8 @@ fn mode(settings: &Settings) -> &str {
     settings.text("mode").unwrap_or_default()
 }
 
-/// A volume on all devices but the last, joined with one on the last; the words are LVM's type of cache and its options.
+/// A volume on all devices but the last, joined with one on the last; the words are LVM's type of
+/// cache and its options.
 pub(super) fn cached(settings: &Settings, below: &Below, kind: &[&str]) -> Vec<Step> {
     let devices = below.words();
     let Some((fast, slow)) = devices.split_last() else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! LVM's thin provisioning (dm-thin): a volume whose chunks get their place in a pool at their first write.
+//! LVM's thin provisioning (dm-thin): a volume whose chunks get their place in a pool at their
+//! first write.
 
 use super::lvm::{VOLUME, command, field, group, listing, use_volume};
 use super::*;
@@ -21,8 +22,8 @@ fn pool(below: &Below) -> String {
     format!("{}/{POOL}", below.name)
 }
 
-/// The volume is smaller than the pool, so that it is the file system that is full first. Its size is a share of the group,
-/// which LVM gives to one that is there already.
+/// The volume is smaller than the pool, so that it is the file system that is full first. Its size
+/// is a share of the group, which LVM gives to one that is there already.
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let (chunk, pool) = (format!("{}b", chunk(settings)), pool(below));
     let whole = format!("{}/{VOLUME}", below.name);

@@ -1,4 +1,5 @@
-//! LVM's VDO (dm-vdo, in Linux since 6.9): blocks that are there already are not stored again, others are compressed.
+//! LVM's VDO (dm-vdo, in Linux since 6.9): blocks that are there already are not stored again,
+//! others are compressed.
 
 use super::lvm::{VOLUME, command, field, group, listing, use_volume};
 use super::*;
@@ -21,7 +22,8 @@ fn slab(settings: &Settings) -> u64 {
     settings.number("slab").unwrap_or_default()
 }
 
-/// By itself the volume is as large as what the pool can hold of data that neither repeats nor compresses.
+/// By itself the volume is as large as what the pool can hold of data that neither repeats nor
+/// compresses.
 fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     let flag = |name| if is_on(settings, name) { "y" } else { "n" };
     let slabs = format!("slab_size_mb={}", slab(settings) >> 20);
@@ -34,7 +36,8 @@ fn steps(settings: &Settings, below: &Below) -> Vec<Step> {
     steps
 }
 
-/// The kernel opens the index when the volume is there already, and until then stores what repeats again.
+/// The kernel opens the index when the volume is there already, and until then stores what repeats
+/// again.
 fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     let index = field(shown, "LVM2_VDO_INDEX_STATE").map(|state| if state == "opening" { "online" } else { state });
     let word = |name, on, off| if is_on(settings, name) { on } else { off };

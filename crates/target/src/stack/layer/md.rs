@@ -24,9 +24,9 @@ const ARRAY: TakeDown = TakeDown {
     removals: take_down,
 };
 
-/// Without their superblocks, as udev would start the array anew where it sees them; also of an array that was stopped
-/// before, or only begun. A member's number may have been given to another device since: only what says that it is of this
-/// array is changed.
+/// Without their superblocks, as udev would start the array anew where it sees them; also of an
+/// array that was stopped before, or only begun. A member's number may have been given to another
+/// device since: only what says that it is of this array is changed.
 fn take_down(remains: &Remains) -> Vec<Removal> {
     let node = remains.name.to_string();
     let stop = Act::Run(argv(["mdadm", "--stop", &node]));

@@ -1,7 +1,9 @@
-//! What lies between a backing and a file system, one file each, in one sorted list: encryption, volumes, arrays.
+//! What lies between a backing and a file system, one file each, in one sorted list: encryption,
+//! volumes, arrays.
 //!
-//! A layer says how devices below become devices above, how that is read back, and how it is taken down. It must not
-//! know which backing gave the devices, nor which file system comes on top; layers are stacked in any order.
+//! A layer says how devices below become devices above, how that is read back, and how it is taken
+//! down. It must not know which backing gave the devices, nor which file system comes on top;
+//! layers are stacked in any order.
 
 mod bcache;
 mod delay;
@@ -75,7 +77,8 @@ const GROUPS: &str = "devices/scan_lvs=1 devices/use_devicesfile=0 devices/obtai
 pub struct Below<'a> {
     /// In the order in which the backing, or the layer below, gave them.
     pub devices: &'a [PathBuf],
-    /// For mappings, groups and arrays: unique on this machine, begins with `pickfs`, letters and digits only.
+    /// For mappings, groups and arrays: unique on this machine, begins with `pickfs`, letters and
+    /// digits only.
     pub name: &'a str,
     /// A folder in memory that is the cell's own, for keys.
     pub memory: &'a Path,
@@ -94,7 +97,8 @@ impl Below<'_> {
     }
 }
 
-/// Something that makes devices of devices: what is constant as data, what depends on the cell as functions.
+/// Something that makes devices of devices: what is constant as data, what depends on the cell as
+/// functions.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Layer {
@@ -124,7 +128,8 @@ pub struct Layer {
     /// How many devices it takes from below at least, and at most, where there is a limit.
     least_devices: usize,
     most_devices: Option<usize>,
-    /// What lies on it reaches the same place of the first device below, and it keeps nothing of that itself.
+    /// What lies on it reaches the same place of the first device below, and it keeps nothing of
+    /// that itself.
     pub passes: bool,
     /// It takes host-managed disks, and what lies on it is written anywhere.
     pub takes_zones: bool,
@@ -145,7 +150,8 @@ pub struct Layer {
     /// A program that says what is in effect, by the fact that it becomes.
     #[serde(skip)]
     pub fact: fn(&Below) -> (&'static str, Argv),
-    /// How another machine, which has the same disks, opens what was made; `None` where that is not known.
+    /// How another machine, which has the same disks, opens what was made; `None` where that is not
+    /// known.
     #[serde(skip)]
     pub opens: Option<fn(&Below) -> Opening>,
     /// What that fact contradicts of what the plan asked for.

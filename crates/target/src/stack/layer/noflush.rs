@@ -1,5 +1,5 @@
-//! dm-switch with one path: it passes on every request but flushes, which device-mapper drops for it. A known answer for power
-//! cuts: what is synced on it may be lost.
+//! dm-switch with one path: it passes on every request but flushes, which device-mapper drops for
+//! it. A known answer for power cuts: what is synced on it may be lost.
 
 use super::*;
 
@@ -11,8 +11,9 @@ pub(super) fn with_code(data: Layer) -> Layer {
 /// Sectors that have one path; all have the same.
 const REGION: &str = "2048";
 
-/// `switch_ctr` in drivers/md/dm-switch.c sets no `num_flush_bios`, so `dm_table_supports_flush` finds none that wants
-/// flushes, and the kernel takes what is above for a disk without a volatile cache.
+/// `switch_ctr` in drivers/md/dm-switch.c sets no `num_flush_bios`, so `dm_table_supports_flush`
+/// finds none that wants flushes, and the kernel takes what is above for a disk without a volatile
+/// cache.
 fn steps(below: &Below) -> Vec<Step> {
     below.each(|device, name| {
         vec![map(format!("lose the flushes of {device}"), device, name, &["switch", "1", REGION, "0", device, "0"])]

@@ -1,4 +1,5 @@
-//! dm-writecache: the last device below takes the writes of those before it, and reads are not cached.
+//! dm-writecache: the last device below takes the writes of those before it, and reads are not
+//! cached.
 
 use super::lvm::{field, listing};
 use super::lvmcache::cached;

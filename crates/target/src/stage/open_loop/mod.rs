@@ -1,8 +1,9 @@
-//! When operations begin, and what each one's latency is: closed loops, and open loops on an absolute schedule.
+//! When operations begin, and what each one's latency is: closed loops, and open loops on an
+//! absolute schedule.
 //!
-//! No clock and no file here: both are handed in, so that the accounts can be tested against known answers. In an open
-//! loop an operation's latency counts from when it was to begin, however late it did: what waits behind a stall is
-//! counted with the stall (no coordinated omission).
+//! No clock and no file here: both are handed in, so that the accounts can be tested against known
+//! answers. In an open loop an operation's latency counts from when it was to begin, however late
+//! it did: what waits behind a stall is counted with the stall (no coordinated omission).
 
 mod periodic;
 
@@ -198,7 +199,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1000 * MS;
 
-    /// A device that takes 1 ms for an operation, and stalls: what comes in a stall goes on when that is over.
+    /// A device that takes 1 ms for an operation, and stalls: what comes in a stall goes on when
+    /// that is over.
     #[derive(Clone)]
     struct Stalling(Vec<(u64, u64)>);
 
@@ -225,7 +227,8 @@ mod tests {
             stall.map_or(begun, |(_, to)| *to) + MS
         }
 
-        /// What operations at those times take, had each a worker of its own: the truth, by nothing of the code above.
+        /// What operations at those times take, had each a worker of its own: the truth, by nothing
+        /// of the code above.
         fn truth(&self, due: &[u64], share: f64) -> f64 {
             let mut took: Vec<u64> = due.iter().map(|due| self.end(*due) - due).collect();
             took.sort_unstable();
@@ -317,12 +320,14 @@ mod tests {
             let closed = run_queue(Arrivals::Closed(300_000), &mut Simulated::new(device, 1), || Ok(())).unwrap();
             assert_near(closed.latencies.quantile(0.99), 1e6, "a closed loop, which stands still in a stall");
         }
-        // By hand: a fifth of all waits for up to 2 s, evenly, so that one in a hundred waits for more than 1.9 s.
+        // By hand: a fifth of all waits for up to 2 s, evenly, so that one in a hundred waits for
+        // more than 1.9 s.
         let due = schedule(100.0, 50_000, Spacing::Even, 3);
         assert_near(open(&Stalling::regular(), &due).latencies.quantile(0.99), 1.9e9, "by hand");
     }
 
-    /// With one worker the rest of a stall's queue waits for the one before, which the schedule still counts.
+    /// With one worker the rest of a stall's queue waits for the one before, which the schedule
+    /// still counts.
     #[test]
     fn a_worker_that_is_late_is_counted_from_the_schedule() {
         let (device, due) = (Stalling::regular(), schedule(100.0, 50_000, Spacing::Even, 3));
@@ -338,7 +343,8 @@ mod tests {
         let by_queue = run_queue(Arrivals::Open(&due), &mut Simulated::new(device, 1), || Ok(())).unwrap();
         for log in [by_worker, by_queue] {
             assert_near(log.latencies.quantile(0.99), took[49_499] as f64, "one at a time");
-            // All that came in a stall but its first, and those that came before the queue was empty again.
+            // All that came in a stall but its first, and those that came before the queue was
+            // empty again.
             assert!((11_000..11_300).contains(&log.waited), "{}", log.waited);
             assert_eq!(log.lag.quantile(1.0), 0, "it was busy, and that is not its own lag");
             assert_eq!(log.ended, last);

@@ -1,8 +1,10 @@
-//! Operations at fixed times, whatever the ones before took: as people and programs ask, who do not wait for each other.
+//! Operations at fixed times, whatever the ones before took: as people and programs ask, who do not
+//! wait for each other.
 //!
-//! A latency counts from the time at which the operation was due. One that takes three seconds makes those late that
-//! were due meanwhile, and their waiting counts; a loop that waits for each operation would have left them out
-//! ("coordinated omission"). Those that were due before the end are done and counted, however late, unless all shall stop.
+//! A latency counts from the time at which the operation was due. One that takes three seconds
+//! makes those late that were due meanwhile, and their waiting counts; a loop that waits for each
+//! operation would have left them out ("coordinated omission"). Those that were due before the end
+//! are done and counted, however late, unless all shall stop.
 
 use super::{BlockingWorker, Latencies, run_worker};
 use anyhow::{Context, Result};
@@ -86,7 +88,8 @@ impl<C: Clock> BlockingWorker for Caller<'_, '_, C> {
         Ok(self.clock.wait_until(then))
     }
 
-    /// The limits are asked each time: what is left to do after the end may take longer than anybody allows.
+    /// The limits are asked each time: what is left to do after the end may take longer than
+    /// anybody allows.
     fn operate(&mut self, operation: usize) -> Result<()> {
         (self.limits)()?;
         (self.operation)(operation as u64)
@@ -112,9 +115,9 @@ fn keep(periodic: &mut Periodic, clock: &impl Clock, limits: Limits) -> Result<P
     })
 }
 
-/// The sum of the seconds, cut from the start on, in which nothing was completed although something was waiting all
-/// through (or for all but one period, where operations are due more often than once a second), or in which what was
-/// completed had taken more than a second in the median.
+/// The sum of the seconds, cut from the start on, in which nothing was completed although something
+/// was waiting all through (or for all but one period, where operations are due more often than
+/// once a second), or in which what was completed had taken more than a second in the median.
 fn stalled_ns(all: &[Done], period: u64) -> u64 {
     let slack = if period < SECOND { period } else { 0 };
     let last = all.iter().map(|done| done.completed).max().unwrap_or(0);
@@ -250,7 +253,8 @@ mod tests {
         }
     }
 
-    /// Operations every so often for a time, each taking what is said of the time at which it begins.
+    /// Operations every so often for a time, each taking what is said of the time at which it
+    /// begins.
     fn kept(period_ms: u64, seconds: u64, takes_ms: impl Fn(u64) -> u64 + Sync) -> PeriodicLog {
         let clock = Virtual::until(seconds * SECOND);
         let work = |_| {
@@ -262,12 +266,13 @@ mod tests {
 
     #[test]
     fn a_stall_of_known_length_is_in_the_tail() {
-        // Nothing is completed from 10 s to 13 s: who comes in these three seconds of sixty waits for their end, so
-        // one in a hundred waits longer than 3 s - 60 s / 100.
+        // Nothing is completed from 10 s to 13 s: who comes in these three seconds of sixty waits
+        // for their end, so one in a hundred waits longer than 3 s - 60 s / 100.
         let kept = kept(50, 60, |now| if (10_000..13_000).contains(&now) { 13_000 - now } else { 1 });
         let (p99, wanted) = (kept.latencies.quantile(0.99) as f64, 2.4e9);
         assert!((p99 / wanted - 1.0).abs() < 0.05, "{p99}");
-        // Three seconds without a completion, and the next, in which the median had waited for more than one.
+        // Three seconds without a completion, and the next, in which the median had waited for more
+        // than one.
         assert_eq!((kept.latencies.count(), kept.stall_ns), (1200, 4 * SECOND));
         let near = |found: u64, wanted: u64| found.abs_diff(wanted) <= 2;
         assert!(near(kept.over_100ms, 59) && near(kept.over_1s, 41), "{kept:?}");
@@ -276,7 +281,8 @@ mod tests {
 
     #[test]
     fn what_is_slow_all_the_time_is_a_stall_and_what_is_rare_is_none() {
-        // Each takes longer than it may: the queue grows, and after some seconds all wait for more than one.
+        // Each takes longer than it may: the queue grows, and after some seconds all wait for more
+        // than one.
         let slow = kept(50, 60, |_| 60);
         assert!(slow.stall_ns >= 50 * SECOND && slow.latencies.count() == 1200, "{slow:?}");
         // Periodic 20 s an operation of 0.4 s: most seconds complete nothing, and nothing is
@@ -310,7 +316,8 @@ mod tests {
 
     #[test]
     fn what_is_left_after_the_end_knows_limits() {
-        // Each takes twice as long as it may, so that half are left at the end; the limit is two seconds behind it.
+        // Each takes twice as long as it may, so that half are left at the end; the limit is two
+        // seconds behind it.
         let clock = Virtual::until(10 * SECOND);
         let mut every = Periodic::new(Duration::from_millis(100), Duration::ZERO, |_| {
             clock.now.fetch_add(200 * MS, Relaxed);

@@ -1,5 +1,6 @@
-//! A fio job file, as far as it must be understood: its sections, which of them run together, and what in it would reach
-//! beyond the file system under test. Read as fio 3.33 reads it (`parse_jobs_ini` and `strip_blank_end`).
+//! A fio job file, as far as it must be understood: its sections, which of them run together, and
+//! what in it would reach beyond the file system under test. Read as fio 3.33 reads it
+//! (`parse_jobs_ini` and `strip_blank_end`).
 
 use anyhow::{Context, Result, ensure};
 use pickfs_system::units::parse_size;
@@ -94,8 +95,8 @@ impl Section {
         self.is_set(&["rate", "rate_iops"])
     }
 
-    /// What one clone shall do of a direction in a second, in its unit; nothing where that is not plain to read, or where
-    /// it shall rest too.
+    /// What one clone shall do of a direction in a second, in its unit; nothing where that is not
+    /// plain to read, or where it shall rest too.
     pub(crate) fn asked(&self, direction: &str) -> Option<(f64, Rate)> {
         let named = [("rate_iops", Rate::Operations), ("rate", Rate::Bytes)];
         let (name, unit) = named.into_iter().find(|(name, _)| self.is_set(&[name]))?;

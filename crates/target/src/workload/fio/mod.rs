@@ -1,8 +1,8 @@
 //! Any fio job file of the user's, run by the real fio on the target.
 //!
-//! Sections that fio runs together are a stage, and stages are phases of their own, each with a run of fio and the hygiene of
-//! the stage. fio times its own sections: lay-out and start are in no section's time. What a file would do elsewhere is
-//! refused before anything is touched.
+//! Sections that fio runs together are a stage, and stages are phases of their own, each with a run
+//! of fio and the hygiene of the stage. fio times its own sections: lay-out and start are in no
+//! section's time. What a file would do elsewhere is refused before anything is touched.
 
 mod job;
 mod output;
@@ -40,7 +40,8 @@ impl Workload for Fio {
         read.map_or_else(|| vec![stage_phase(0)], |job| phases_of(&job))
     }
 
-    /// Of the copy that cells work with: a guest has no other, and the user's file may have changed.
+    /// Of the copy that cells work with: a guest has no other, and the user's file may have
+    /// changed.
     fn phases_of_cell(&self, settings: &Settings, place: &Place) -> Vec<Phase> {
         Job::read(&staged(settings, place)).map_or_else(|_| self.phases(settings), |job| phases_of(&job))
     }

@@ -42,7 +42,8 @@ struct SyncFigures {
     lat_ns: Buckets,
 }
 
-/// Nanoseconds in the middle of each bucket, and how often; nothing where the job file has switched them off.
+/// Nanoseconds in the middle of each bucket, and how often; nothing where the job file has switched
+/// them off.
 #[derive(Debug, Default, Deserialize)]
 struct Buckets {
     #[serde(default)]
@@ -126,22 +127,24 @@ impl Sum {
         Sum { ran_ns, moved: moved.into_iter().filter(|(_, all)| all.operations > 0).collect(), syncs }
     }
 
-    /// The share of its rate that it did, by the direction that did most: a mix decides how much of the others is done.
+    /// The share of its rate that it did, by the direction that did most: a mix decides how much of
+    /// the others is done.
     fn kept(&self, section: &Section, clones: f64) -> Option<f64> {
         let each = self.moved.iter().filter_map(|(direction, moved)| {
             let (rate, unit) = section.asked(direction)?;
             let operations = moved.operations as f64;
             let done = if unit == Rate::Bytes { moved.bytes as f64 } else { operations };
             let asked = rate * clones * moved.ran_ns / 1e9;
-            // The next of each clone may have been due just then; and chance may have asked for fewer.
+            // The next of each clone may have been due just then; and chance may have asked for
+            // fewer.
             let chance = if section.is_poisson() { 3.0 / operations.sqrt() } else { 0.0 };
             (asked > 0.0).then(|| done * (1.0 + clones / operations + chance) / asked)
         });
         each.reduce(f64::max)
     }
 
-    /// Fixed work by its time; work for a time by what one GiB of it took, or a thousand operations without any bytes;
-    /// work at a rate by the 99th percentile.
+    /// Fixed work by its time; work for a time by what one GiB of it took, or a thousand operations
+    /// without any bytes; work at a rate by the 99th percentile.
     fn time_ns(&self, section: &Section) -> Result<f64> {
         let name = &section.name;
         if section.is_at_a_rate() {

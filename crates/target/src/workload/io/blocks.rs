@@ -1,7 +1,8 @@
-//! Blocks of a file: in which order they are done, what stands in them, and the proof that they hold what was written.
+//! Blocks of a file: in which order they are done, what stands in them, and the proof that they
+//! hold what was written.
 //!
-//! Content is like what people keep. Each 4 KiB begins with its place and with the generation that wrote it, so that
-//! none comes twice, a read can be checked, and a whole file as well.
+//! Content is like what people keep. Each 4 KiB begins with its place and with the generation that
+//! wrote it, so that none comes twice, a read can be checked, and a whole file as well.
 
 use anyhow::{Result, ensure};
 use pickfs_system::random::Random;
@@ -37,8 +38,8 @@ pub fn shuffled(blocks: u32, operations: usize) -> Vec<u32> {
     all
 }
 
-/// Text, object code and media, a third each; whatever stands there is like one of them for long enough that file
-/// systems find in a piece what they compress what they would find in such a file.
+/// Text, object code and media, a third each; whatever stands there is like one of them for long
+/// enough that file systems find in a piece what they compress what they would find in such a file.
 pub fn fill(buffer: &mut [u8], stream: u64) {
     let (mut content, third) = (Content::new(), buffer.len().div_ceil(3));
     for ((number, part), stuff) in (0..).zip(buffer.chunks_mut(third)).zip([Stuff::Source, Stuff::Object, Stuff::Media])
@@ -92,7 +93,8 @@ pub fn generation(page: &[u8], offset: u64) -> Result<u8> {
     Ok((stamp >> 56) as u8)
 }
 
-/// Whether a file is what it must be: each block where it belongs, those `written` of generation 1 and all others of 0.
+/// Whether a file is what it must be: each block where it belongs, those `written` of generation 1
+/// and all others of 0.
 pub(crate) fn verify(file: &File, block: usize, blocks: u32, written: &[u32]) -> Result<()> {
     let length = file.metadata()?.len();
     let wanted = u64::from(blocks) * block as u64;

@@ -1,4 +1,5 @@
-//! Reads and writes blocks of a file, by plain system calls or through io_uring, and counts what each one took.
+//! Reads and writes blocks of a file, by plain system calls or through io_uring, and counts what
+//! each one took.
 
 #![expect(clippy::disallowed_methods, reason = "an operation is late or not by the clock")]
 
@@ -55,7 +56,8 @@ const NAP: Duration = Duration::from_millis(200);
 /// Threads start before the first operation of a schedule.
 const START: Duration = Duration::from_millis(5);
 
-/// What threads work with, and the threads themselves, made before the clock runs; the file comes when it does.
+/// What threads work with, and the threads themselves, made before the clock runs; the file comes
+/// when it does.
 pub struct Workers<'a> {
     job: Job<'a>,
     workers: Vec<Worker>,
@@ -134,8 +136,8 @@ struct Shared<'a> {
     may_go_on: &'a (dyn Fn() -> Result<()> + Sync),
 }
 
-/// Exact sleeps of this thread while it lives. Without this a sleep may last 50 µs longer than asked for, which is no
-/// property of any file system.
+/// Exact sleeps of this thread while it lives. Without this a sleep may last 50 µs longer than
+/// asked for, which is no property of any file system.
 struct ExactSleeps(Option<NonZeroU64>);
 
 impl ExactSleeps {
@@ -183,8 +185,8 @@ fn own_part(places: &[u32], number: usize, count: usize) -> &[u32] {
     &places[places.len() * number / count..places.len() * (number + 1) / count]
 }
 
-/// Writes of a thread that it has not made durable. The write that makes it sync ends with the sync, with both engines
-/// and in both loops, as a commit does.
+/// Writes of a thread that it has not made durable. The write that makes it sync ends with the
+/// sync, with both engines and in both loops, as a commit does.
 struct Unsynced {
     writes: u64,
     every: u64,
@@ -498,7 +500,8 @@ mod tests {
                     }
                     done => done.unwrap(),
                 };
-                // The last write's sync too; and as each write has one, none is shorter than the shortest of them.
+                // The last write's sync too; and as each write has one, none is shorter than the
+                // shortest of them.
                 assert_eq!((log.latencies.count(), log.syncs.count()), (128, 128), "{engine:?}");
                 for share in [0.0, 0.5] {
                     let (whole, sync) = (log.latencies.quantile(share), log.syncs.quantile(share));

@@ -1,9 +1,9 @@
-//! Reads and writes of one file, as databases and virtual machines do them: in order and at random, by plain system
-//! calls or through io_uring, as fast as they go or at a fixed rate.
+//! Reads and writes of one file, as databases and virtual machines do them: in order and at random,
+//! by plain system calls or through io_uring, as fast as they go or at a fixed rate.
 //!
-//! A closed loop is a fixed piece of work, judged by its time. An open loop offers operations at a rate that is the same for
-//! every target, so that its time says nothing: it is judged by the 99th percentile of the latency, counted from when
-//! each operation was to begin.
+//! A closed loop is a fixed piece of work, judged by its time. An open loop offers operations at a
+//! rate that is the same for every target, so that its time says nothing: it is judged by the 99th
+//! percentile of the latency, counted from when each operation was to begin.
 
 pub mod blocks;
 pub mod engine;
@@ -152,7 +152,8 @@ impl Work {
         Job { engine, threads, depth, block, direction, places, due: None }
     }
 
-    /// The file is opened inside of the phase, as nothing may be open when the file system is unmounted for a cold start.
+    /// The file is opened inside of the phase, as nothing may be open when the file system is
+    /// unmounted for a cold start.
     fn play(&self, stage: &mut Stage, phase: &str, mut workers: Workers, bytes: u64, least_read: u64) -> Result<()> {
         let work = |p: &mut Timed| {
             let may_go_on = p.limits();

@@ -9,7 +9,8 @@ use walkdir::WalkDir;
 /// Bytes, and files and folders.
 type Taken = [u64; 2];
 
-/// Fails unless the kernel counts at least what root's files are seen to take; inodes without a name may come to it.
+/// Fails unless the kernel counts at least what root's files are seen to take; inodes without a
+/// name may come to it.
 pub(super) fn verify(stage: &mut Stage) -> Result<()> {
     let counted = stage.counted_of_root()?;
     let counted = [counted.bytes, counted.inodes];

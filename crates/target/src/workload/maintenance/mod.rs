@@ -1,6 +1,6 @@
-//! What an administrator does with a whole file system now and then, and what other programs feel of it: grow and shrink
-//! it, share what is there twice, defragment, let it run full, remove, lose a device, trim, check, scrub, balance, count
-//! what users take.
+//! What an administrator does with a whole file system now and then, and what other programs feel
+//! of it: grow and shrink it, share what is there twice, defragment, let it run full, remove, lose
+//! a device, trim, check, scrub, balance, count what users take.
 
 mod background_writer;
 mod counted;
@@ -168,7 +168,8 @@ impl Workload for Maintenance {
         for operation in all {
             work.prepare(stage, operation)?;
             let programs = stage.upkeep(operation.word());
-            // btrfs of Linux 6.18 does not replace a missing device while another program syncs: docs/maintenance.md.
+            // btrfs of Linux 6.18 does not replace a missing device while another program syncs:
+            // docs/maintenance.md.
             let beside =
                 operation != Operation::Rebuild && programs.as_ref().is_none_or(|programs| programs.is_mounted);
             stage.phase(operation.word(), |p| {

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Files of 1 MiB that are there before the snapshots, and of which every second one is written anew while all are held.
+/// Files of 1 MiB that are there before the snapshots, and of which every second one is written
+/// anew while all are held.
 pub(super) struct SnapshotData<'a> {
     pub(super) folder: PathBuf,
     pub(super) pool: &'a Pool,

@@ -7,8 +7,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Two thirds of the device are written and every fourth file stays. Wherever the first one lies, at least a quarter of what
-/// stays lies in the half that goes. More could not stay: resize2fs(8) estimates carefully what it needs.
+/// Two thirds of the device are written and every fourth file stays. Wherever the first one lies,
+/// at least a quarter of what stays lies in the half that goes. More could not stay: resize2fs(8)
+/// estimates carefully what it needs.
 pub(super) struct TailFiles<'a> {
     pub(super) folder: PathBuf,
     pub(super) pool: &'a Pool,

@@ -1,5 +1,5 @@
-//! Workloads that cut the power of a simulated disk, and what they have in common: what the disk loses at a cut, and what
-//! all cuts come to.
+//! Workloads that cut the power of a simulated disk, and what they have in common: what the disk
+//! loses at a cut, and what all cuts come to.
 
 pub(crate) mod ledger;
 pub(crate) mod transactions;
@@ -81,14 +81,16 @@ const RECOVERY: &str = "recovery";
 /// What all cuts come to, whatever was lost.
 #[derive(Debug, Default, PartialEq)]
 struct Tally {
-    /// What was broken first, for each cut with a broken promise; and by its number what the disk had lost.
+    /// What was broken first, for each cut with a broken promise; and by its number what the disk
+    /// had lost.
     broken: Vec<(usize, String)>,
     cuts: usize,
     /// Cuts at which something was promised.
     promise_cuts: usize,
     /// Cuts that left a file system that could not be mounted; their promises are broken.
     unmountable: usize,
-    /// Cuts that left a file system in which its own checker finds errors; their promises are broken. None where none looked.
+    /// Cuts that left a file system in which its own checker finds errors; their promises are
+    /// broken. None where none looked.
     fsck_errors: Option<usize>,
     /// Cuts that left content which is neither old nor new, where nothing was promised.
     damaged: usize,
@@ -125,7 +127,8 @@ impl Tally {
         }
     }
 
-    /// How many cuts broke a promise, by what the disk had lost; and the first of them. None where none did.
+    /// How many cuts broke a promise, by what the disk had lost; and the first of them. None where
+    /// none did.
     fn broken_shown(&self, losses: &[String]) -> Option<String> {
         let (first, why) = self.broken.first()?;
         let count = |number: usize| self.broken.iter().filter(|(loses, _)| *loses == number).count();

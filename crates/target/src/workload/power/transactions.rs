@@ -1,6 +1,7 @@
-//! What a power cut takes of a program's transactions, by a command of the user's own: it prints a line whenever it takes
-//! something for durable, and after each cut another command prints the lines that it finds, or fails where what is there is
-//! damaged. Databases, version control and package managers are instances of it: examples/transactions.toml.
+//! What a power cut takes of a program's transactions, by a command of the user's own: it prints a
+//! line whenever it takes something for durable, and after each cut another command prints the
+//! lines that it finds, or fails where what is there is damaged. Databases, version control and
+//! package managers are instances of it: examples/transactions.toml.
 
 use super::{Power, RECOVERY, Tally, at_a_cut, fsck_found, report_loss};
 use crate::stack::Argv;

@@ -6,7 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 /// Makes folders for a server that no other user may enter. Returns the user and group that it must
-/// run as, where we are root and it has an account: that of this name, or the one that owns nothing.
+/// run as, where we are root and it has an account: that of this name, or the one that owns
+/// nothing.
 pub(super) fn lodge(
     stage: &mut Stage,
     program: &str,
@@ -50,8 +51,8 @@ fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
     Some((row.get(2)?.parse().ok()?, row.get(3)?.parse().ok()?))
 }
 
-/// The folders down to `path`, itself the last: those of the user, and below them those that this run has made, from the
-/// first that carries its name.
+/// The folders down to `path`, itself the last: those of the user, and below them those that this
+/// run has made, from the first that carries its name.
 fn on_the_way<'a>(path: &'a Path, run: &str) -> (Vec<&'a Path>, Vec<&'a Path>) {
     let mut all: Vec<&Path> = path.ancestors().collect();
     all.reverse();
@@ -72,8 +73,8 @@ fn must_pass(stage: &mut Stage, folder: &Path, (program, name): (&str, &str), (u
     })
 }
 
-/// The run's folders are closed to everybody else, and the server must pass through them to its own: its group may, and
-/// still not list them.
+/// The run's folders are closed to everybody else, and the server must pass through them to its
+/// own: its group may, and still not list them.
 fn let_through(folder: &Path, group: u32) -> Result<()> {
     let found = folder.metadata().with_context(|| format!("cannot look at {}", folder.display()))?;
     let open = found.mode() & 0o001 != 0 || found.gid() == group && found.mode() & 0o010 != 0;

@@ -53,8 +53,8 @@ impl Daemon {
         self.server.take().map_or(Ok(()), |server| server.stop(signal, STOP))
     }
 
-    /// As [`Daemon::check`], after a failure of which it may be the cause: a server that is killed closes its sockets
-    /// before its end can be seen, so its clients may fail a moment earlier.
+    /// As [`Daemon::check`], after a failure of which it may be the cause: a server that is killed
+    /// closes its sockets before its end can be seen, so its clients may fail a moment earlier.
     fn check_patiently(&mut self) -> Result<()> {
         let seen_by = Instant::now() + SEEN_GONE;
         while Instant::now() < seen_by {

@@ -7,7 +7,8 @@ use pickfs_system::process::last_words;
 use pickfs_system::units::{parse_duration, parse_size};
 use std::cmp::Ordering;
 
-/// Of an output only its end is searched: the time of a search grows with both it and the expression.
+/// Of an output only its end is searched: the time of a search grows with both it and the
+/// expression.
 const SEARCHED: usize = 1 << 20;
 
 /// What a figure came to.

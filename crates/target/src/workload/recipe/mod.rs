@@ -1,4 +1,5 @@
-//! Works that recipes describe: those of users, whose text a plan carries, and those of ours, which lie in `recipes`.
+//! Works that recipes describe: those of users, whose text a plan carries, and those of ours, which
+//! lie in `recipes`.
 //!
 //! `figure` reads what their programs print, `play` runs them.
 
@@ -198,7 +199,8 @@ impl Workload for RecipeWork {
         let usual = Settings(text.into_iter().collect());
         let is_fixed = recipe.seconds.as_ref().is_some_and(|amount| amount.names().next().is_none());
         match (self.bytes(settings), self.bytes(&usual)) {
-            // As with other works, more bytes take longer; where the recipe reckons itself, it knows better.
+            // As with other works, more bytes take longer; where the recipe reckons itself, it
+            // knows better.
             (Some(bytes), Some(by_default)) if by_default > 0 && is_fixed => {
                 (seconds(&usual) as f64 * bytes as f64 / by_default as f64).ceil() as u64
             }
@@ -302,11 +304,13 @@ mod tests {
         \x20   total time:                          5.0040s\n    total number of events:              153\n\n\
         Latency (ms):\n         min:                                    0.65\n\
         \x20        max:                                  116.42\n";
-    /// As bonnie++ 2.00a of Debian 12 printed it for -s 64:8k -n 16:0:0:1 on ext4, and with enough to do.
+    /// As bonnie++ 2.00a of Debian 12 printed it for -s 64:8k -n 16:0:0:1 on ext4, and with enough
+    /// to do.
     const OF_SHORT_BONNIE: &str = include_str!("../../../../../fixtures/bonnie-2.00a-short.csv");
     const OF_BONNIE: &str = include_str!("../../../../../fixtures/bonnie-2.00a-long.csv");
 
-    /// What the figures of a phase come to that ask nothing, and those of its parts, without what is only checked.
+    /// What the figures of a phase come to that ask nothing, and those of its parts, without what
+    /// is only checked.
     fn figures(work: &RecipeWork, phase: &str, settings: serde_json::Value, printed: &str) -> Result<Vec<String>> {
         let settings: Settings = serde_json::from_value(settings).unwrap();
         let recipe = work.recipe(&settings).unwrap();

@@ -271,7 +271,8 @@ impl Player {
     }
 }
 
-/// Parts without a time: a target that has none would have no whole job, and be out of the verdict for being fast.
+/// Parts without a time: a target that has none would have no whole job, and be out of the verdict
+/// for being fast.
 fn without_value(p: &mut AfterPhase, phase: &PhaseOf, parts: &[&PartOf], mut values: Values) -> Result<()> {
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     values.named.insert("parts", names.join(", "));

@@ -1,6 +1,7 @@
 //! Files that the operations of [`super`] work on, and what each of them does.
 //!
-//! All that is to be cold is used once after a cold start: there is as much of it as the probes can use in their time.
+//! All that is to be cold is used once after a cold start: there is as much of it as the probes can
+//! use in their time.
 
 use super::{Operation, Responding};
 use crate::stage::SMALLEST_INODE;
@@ -14,7 +15,8 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// One block is read of so much: beyond what is read ahead of it, and beyond what compression takes for one.
+/// One block is read of so much: beyond what is read ahead of it, and beyond what compression takes
+/// for one.
 const REGION: u64 = 128 << 10;
 /// Paths for each that is asked for, so that few lie in the same block of inodes as one before.
 const PATHS_FOR_EACH: u64 = 8;
@@ -35,7 +37,8 @@ pub(crate) struct ProbeFiles {
 impl ProbeFiles {
     pub(crate) const BLOCK: usize = 4096;
 
-    /// As many as are used in the longest time after one cold start, and some for an end that comes late.
+    /// As many as are used in the longest time after one cold start, and some for an end that comes
+    /// late.
     pub(crate) fn new(given: &Responding) -> ProbeFiles {
         let most = given.time + given.drain_time;
         let often = (most.as_millis() as u64).div_ceil(1000) * OFTEN * 11 / 10 + 20;

@@ -1,5 +1,6 @@
-//! The loops over many files: names and their order are made before, so that a loop is its system calls and two looks at
-//! a clock, and costs nothing else that shows (`crates/pickfs/benches/small_files.rs`).
+//! The loops over many files: names and their order are made before, so that a loop is its system
+//! calls and two looks at a clock, and costs nothing else that shows
+//! (`crates/pickfs/benches/small_files.rs`).
 
 use crate::stage::Latencies;
 use anyhow::{Context, Result, ensure};
@@ -19,7 +20,8 @@ pub struct Names {
     folders: usize,
 }
 
-/// A file to work on: its folder's number, and its name there or whatever else an operation wants to know of it.
+/// A file to work on: its folder's number, and its name there or whatever else an operation wants
+/// to know of it.
 pub type Step<'a, What = &'a CStr> = (usize, What);
 
 /// What a file is called in an error.
@@ -121,7 +123,8 @@ impl Batch {
         self.folders[number].as_fd()
     }
 
-    /// An operation on every file in this order, each with its latency; `doing` names it should it fail.
+    /// An operation on every file in this order, each with its latency; `doing` names it should it
+    /// fail.
     #[inline(always)]
     pub fn each<What: Named + Copy>(
         &self,
@@ -247,7 +250,8 @@ pub(crate) fn room(root: &Path, files: u64, bytes: u64) -> Result<u64> {
     Ok(by_inodes.min(by_space).clamp(1, MOST_BATCHES))
 }
 
-/// What a small file takes at most beside its bytes, on file systems that keep a node of 4 KiB for each.
+/// What a small file takes at most beside its bytes, on file systems that keep a node of 4 KiB for
+/// each.
 const ROOM_OF_A_FILE: u64 = 8 << 10;
 /// More would only make the walk over all of them long.
 const MOST_BATCHES: u64 = 32;

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// What is appended, and made durable at a time.
 pub(crate) const PIECE: usize = 4 << 10;
 
-/// Create, stat and delete: bonnie++'s six tests are two such sets, files in order and files at random.
+/// Create, stat and delete: bonnie++'s six tests are two such sets, files in order and files at
+/// random.
 pub(crate) fn play_set(stage: &mut Stage, job: &Job, pool: &Pool, naming: Naming) -> Result<()> {
     let (kind, at_random) = (naming.word(), naming == Naming::AtRandom);
     let make = if at_random { Names::at_random } else { Names::in_order };

@@ -95,7 +95,8 @@ impl Job {
     }
 }
 
-/// A phase that starts from what the setting `cache` says; and what the device must read if that is cold.
+/// A phase that starts from what the setting `cache` says; and what the device must read if that is
+/// cold.
 const fn as_set(name: &'static str, about: &'static str, proof: ColdProof, timed: TimedUntil) -> Phase {
     Phase::new(name, about, Cold, proof, timed)
 }

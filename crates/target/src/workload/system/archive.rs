@@ -11,7 +11,8 @@ use pickfs_system::process::run_program;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// How a compressed file's name ends, what unpacks it in place, and the package that brings that program.
+/// How a compressed file's name ends, what unpacks it in place, and the package that brings that
+/// program.
 const COMPRESSIONS: [(&str, &str, &str); 7] = [
     (".bz2", "bzip2", "bzip2"),
     (".gz", "gzip", "gzip"),
@@ -32,7 +33,8 @@ pub(crate) struct ArchiveContents {
 }
 
 impl ArchiveContents {
-    /// From what tar lists with `-v` and numbers for owners: kind and rights, owner, size, date, time, name.
+    /// From what tar lists with `-v` and numbers for owners: kind and rights, owner, size, date,
+    /// time, name.
     pub(crate) fn of_listing(listing: &str) -> ArchiveContents {
         let lines = listing.lines().filter(|line| !line.is_empty());
         let add = |held: ArchiveContents, line: &str| {
@@ -65,7 +67,8 @@ pub(crate) fn needs(name: &Path) -> Vec<Need> {
     compression(name).iter().map(program).collect()
 }
 
-/// Copies a tarball into a folder in memory, and decompresses it there if it shall not be read compressed; its path.
+/// Copies a tarball into a folder in memory, and decompresses it there if it shall not be read
+/// compressed; its path.
 pub(crate) fn stage(tarball: &Path, folder: &Path, compressed: bool) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
     let name = tarball.file_name().with_context(|| format!("{} is no tarball", tarball.display()))?;

@@ -1,7 +1,8 @@
 //! A root file system on the target, from the start of the kernel to a ready user space.
 //!
-//! The system is the guest's own Debian with systemd, udev and D-Bus, copied to the target. It is booted once untimed,
-//! which sets up what packages leave to the first boot, and then for the phase, each time in a machine of its own.
+//! The system is the guest's own Debian with systemd, udev and D-Bus, copied to the target. It is
+//! booted once untimed, which sets up what packages leave to the first boot, and then for the
+//! phase, each time in a machine of its own.
 
 use crate::stack::{Argv, argv};
 use crate::stage::{Program, Stage};

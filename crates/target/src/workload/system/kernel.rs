@@ -1,8 +1,9 @@
-//! A Linux kernel unpacked, configured, compiled, compiled again with nothing changed, and removed: many small files,
-//! and programs that work on them.
+//! A Linux kernel unpacked, configured, compiled, compiled again with nothing changed, and removed:
+//! many small files, and programs that work on them.
 //!
-//! The tarball is staged in memory, decompressed unless the plan wants it otherwise, as decompressing costs the same
-//! on all file systems and hides what differs. What compilers keep for a moment goes into memory too.
+//! The tarball is staged in memory, decompressed unless the plan wants it otherwise, as
+//! decompressing costs the same on all file systems and hides what differs. What compilers keep for
+//! a moment goes into memory too.
 
 use super::archive::{self, ArchiveContents};
 use crate::stack::{Argv, Place, argv};
@@ -41,8 +42,8 @@ const WARM_SOURCE: &str = "#include <ctype.h>\n#include <elf.h>\n#include <errno
     #include <string.h>\n#include <sys/mman.h>\n#include <sys/stat.h>\n#include <sys/types.h>\n#include <sys/wait.h>\n\
     #include <time.h>\n#include <unistd.h>\nint main(void) { return puts(\"warm\") < 0; }\n";
 
-/// All that a kernel's own Makefiles call: the shell by recipes, the compiler's parts by the compiler, the rest by name.
-/// What is not there is not needed.
+/// All that a kernel's own Makefiles call: the shell by recipes, the compiler's parts by the
+/// compiler, the rest by name. What is not there is not needed.
 const WARM_MAKEFILE: &str = "all:\n\tgcc -O2 -o warm warm.c\n\tgcc -S -O2 -o warm.s warm.c\n\t\
     nm warm > symbols && objcopy warm copy && ar rc warm.a copy\n\t\
     -for program in awk basename cat cmp cut dirname expr find getconf git grep head ln mkdir mv nproc objdump perl \

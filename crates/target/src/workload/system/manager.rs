@@ -1,10 +1,12 @@
-//! Package managers: how each installs, lists and removes packages below a folder, without the scripts in them.
+//! Package managers: how each installs, lists and removes packages below a folder, without the
+//! scripts in them.
 //!
 //! No workload itself; it has what `packages` knows of dpkg and of pacman.
 //!
-//! Scripts of maintainers are left out: they change the machine that they run on, they need a system that they can
-//! run in, and what they do is no work of the file system's that two runs would share. For dpkg they are taken out of
-//! the packages, whose data stays as it is to the byte; pacman can leave them out itself.
+//! Scripts of maintainers are left out: they change the machine that they run on, they need a
+//! system that they can run in, and what they do is no work of the file system's that two runs
+//! would share. For dpkg they are taken out of the packages, whose data stays as it is to the byte;
+//! pacman can leave them out itself.
 
 use super::archive::ArchiveContents;
 use crate::stack::{Argv, argv};

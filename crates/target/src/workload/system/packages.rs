@@ -1,8 +1,10 @@
-//! A system installed by its package manager: some hundred packages put below a folder, every installed file listed,
-//! and all of them removed. Managers write many small files and make them durable as they go.
+//! A system installed by its package manager: some hundred packages put below a folder, every
+//! installed file listed, and all of them removed. Managers write many small files and make them
+//! durable as they go.
 //!
-//! Packages are the user's, or downloaded once a run; they lie in memory before anything is measured, so that there is
-//! no network within a phase. Their scripts are not run: see `manager.rs`.
+//! Packages are the user's, or downloaded once a run; they lie in memory before anything is
+//! measured, so that there is no network within a phase. Their scripts are not run: see
+//! `manager.rs`.
 
 use super::archive::ArchiveContents;
 use super::manager::Manager;
@@ -32,7 +34,8 @@ settings! {
 
 const USUAL: &str = "xfce4";
 
-/// Lists of paths are the most compressible of all that is installed, and the rest's ratio says little of them.
+/// Lists of paths are the most compressible of all that is installed, and the rest's ratio says
+/// little of them.
 const LISTS_SHRINK_AT_MOST: u64 = 8;
 
 /// Noted when the packages were staged.
@@ -149,7 +152,8 @@ fn take(archive: &Path, folder: &Path, manager: Manager) -> Result<()> {
     Ok(())
 }
 
-/// All that is needed on a machine that has nothing, whatever is installed here; apt-get checks what it gets.
+/// All that is needed on a machine that has nothing, whatever is installed here; apt-get checks
+/// what it gets.
 fn download(names: Vec<String>, folder: &Path) -> Result<()> {
     let (archives, nothing) = (folder.join("apt"), folder.join("nothing-installed"));
     std::fs::create_dir_all(archives.join("partial"))?;

@@ -16,7 +16,8 @@ const LEAST: u64 = 2 << 20;
 /// Longer writes are made of parts.
 const MOST: u64 = 32 << 20;
 
-/// Others that write, such as copy_file_range(2), bring their own; their lengths may be beyond all files.
+/// Others that write, such as copy_file_range(2), bring their own; their lengths may be beyond all
+/// files.
 fn takes_bytes(kind: Kind) -> bool {
     matches!(kind, Kind::Write | Kind::WriteAt | Kind::MapWrite)
 }

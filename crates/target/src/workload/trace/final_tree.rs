@@ -14,8 +14,9 @@ use xxhash_rust::xxh3::Xxh3;
 /// Attributes that are the program's own; a kernel may add others, such as those of SELinux.
 const OWN: &[u8] = b"user.";
 
-/// In words: how many entries, and a hash of their paths, types, sizes, numbers of links, where links lead, and the names and lengths of `user.`
-/// attributes. Sizes of folders are the file system's choice; contents are those of the replay, and are not looked at.
+/// In words: how many entries, and a hash of their paths, types, sizes, numbers of links, where
+/// links lead, and the names and lengths of `user.` attributes. Sizes of folders are the file
+/// system's choice; contents are those of the replay, and are not looked at.
 pub(crate) fn summary(root: &Path) -> Result<String> {
     let (mut entries, mut all) = (0_u64, Xxh3::new());
     for entry in WalkDir::new(root).min_depth(1).sort_by_file_name() {

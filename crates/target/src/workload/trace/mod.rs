@@ -1,4 +1,5 @@
-//! A recording of the user's own program, played on every target: the same calls in the same order, with its times to think.
+//! A recording of the user's own program, played on every target: the same calls in the same order,
+//! with its times to think.
 
 mod bytes;
 mod call;
@@ -127,7 +128,8 @@ impl Workload for Replayed {
     }
 }
 
-/// A replay in a folder that is empty, without a stage: for tests and benchmarks of the replay itself.
+/// A replay in a folder that is empty, without a stage: for tests and benchmarks of the replay
+/// itself.
 pub struct InFolder<'a> {
     replay_dir: ReplayDir<'a>,
     order: Schedule,

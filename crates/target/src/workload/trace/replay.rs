@@ -1,4 +1,5 @@
-//! Plays a trace: a thread for each lane, which waits where the order wants it, thinks as long as the program did, and calls.
+//! Plays a trace: a thread for each lane, which waits where the order wants it, thinks as long as
+//! the program did, and calls.
 
 use super::replay_dir::{CallOutcome, ReplayDir};
 use super::schedule::{Schedule, Step, Wait};
@@ -13,7 +14,8 @@ use std::time::Duration;
 
 /// Times to think are added up to this: shorter ones cannot be played exactly.
 const LEAST_TO_THINK: i64 = 10_000;
-/// The replay's own work between two calls takes no longer; where it does, another program had the processor.
+/// The replay's own work between two calls takes no longer; where it does, another program had the
+/// processor.
 const MOST_OWN: u64 = 2_000;
 
 /// How a trace is played.
@@ -187,9 +189,10 @@ impl Drop for StopOthers<'_> {
 }
 
 impl Lane {
-    /// Wakes other lanes only at a step that one of them waits for: a shell waits for the whole of its program, and to wake it at
-    /// every call takes more time than the call. A lane registers what it awaits before it looks at `done`, and this function
-    /// stores `done` before it looks at `awaited`. So at least one of both sees the other. True if it woke others.
+    /// Wakes other lanes only at a step that one of them waits for: a shell waits for the whole of
+    /// its program, and to wake it at every call takes more time than the call. A lane registers
+    /// what it awaits before it looks at `done`, and this function stores `done` before it looks at
+    /// `awaited`. So at least one of both sees the other. True if it woke others.
     fn advance(&self, steps: u32) -> bool {
         self.done.store(steps, SeqCst);
         if self.awaited.load(SeqCst) > steps {
@@ -215,8 +218,8 @@ fn is_call(kind: Kind) -> bool {
     kind.class() != Class::Thread
 }
 
-/// The file system of the recording did not have the call, its user might not make it, or it was interrupted: the program then
-/// did something else, which follows.
+/// The file system of the recording did not have the call, its user might not make it, or it was
+/// interrupted: the program then did something else, which follows.
 fn was_impossible(op: &Op) -> bool {
     const IMPOSSIBLE: [Errno; 9] = [
         Errno::OPNOTSUPP,

@@ -13,7 +13,8 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 pub(crate) struct ReplayDir<'a> {
     pub trace: &'a Trace,
     root: PathBuf,
-    /// Open between [`ReplayDir::enter`] and [`ReplayDir::leave`]: what is open keeps a file system from being unmounted.
+    /// Open between [`ReplayDir::enter`] and [`ReplayDir::leave`]: what is open keeps a file system
+    /// from being unmounted.
     folder: OnceLock<OwnedFd>,
     /// From the folder on, by number; the first is empty.
     names: Vec<CString>,
@@ -22,8 +23,8 @@ pub(crate) struct ReplayDir<'a> {
     pub bytes: Bytes,
 }
 
-/// What a call came to: bytes that went, or an error. `replaced` where the target did not have the call, and what a program
-/// does then was done instead.
+/// What a call came to: bytes that went, or an error. `replaced` where the target did not have the
+/// call, and what a program does then was done instead.
 pub(crate) struct CallOutcome {
     pub result: Result<u64, Errno>,
     pub replaced: bool,
@@ -72,7 +73,8 @@ impl<'a> ReplayDir<'a> {
         self.folder.get().expect("the ground is entered before the first call")
     }
 
-    /// In full, for what has no form that begins at a folder, and for links: where they are moved they lead to the same place.
+    /// In full, for what has no form that begins at a folder, and for links: where they are moved
+    /// they lead to the same place.
     pub(crate) fn full(&self, path: u32) -> PathBuf {
         self.root.join(self.trace.paths.text(path))
     }

@@ -1,6 +1,6 @@
-//! In what order operations must come: threads of a recording become lanes, and an operation waits for those of other lanes that
-//! used the same name, the same file or the same open file before it (Weiss et al., SOSP 2013). What used nothing in common may
-//! overlap as it happens.
+//! In what order operations must come: threads of a recording become lanes, and an operation waits
+//! for those of other lanes that used the same name, the same file or the same open file before it
+//! (Weiss et al., SOSP 2013). What used nothing in common may overlap as it happens.
 
 use pickfs_trace::{Kind, Op, Target, Trace};
 use std::ops::Range;
@@ -57,7 +57,8 @@ impl Schedule {
     }
 }
 
-/// A thread that began when another had ended takes its lane, so that there are no more lanes than ran at once.
+/// A thread that began when another had ended takes its lane, so that there are no more lanes than
+/// ran at once.
 fn lanes_of_threads(trace: &Trace) -> Vec<u32> {
     let threads = trace.header.threads as usize;
     let (mut last, mut lanes) = (vec![0u32; threads], vec![u32::MAX; threads]);
@@ -184,7 +185,8 @@ impl Compiler<'_> {
         let path = if op.object != 0 { self.path_of(op.object) } else { op.path };
         let names_only = matches!(op.kind, Kind::Close | Kind::List | Kind::Seek | Kind::Advise);
         if path != 0 && !names_only {
-            // What is copied goes from the object to the other; what is cloned comes from the other.
+            // What is copied goes from the object to the other; what is cloned comes from the
+            // other.
             self.touch(number, 2 * path as usize + 1, changes || op.kind == Clone);
         }
         if matches!(op.kind, CopyRange | Clone) {

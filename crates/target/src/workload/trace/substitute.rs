@@ -1,4 +1,5 @@
-//! What programs do where a file system does not have a call: the C library's and cp's ways. Each time is counted.
+//! What programs do where a file system does not have a call: the C library's and cp's ways. Each
+//! time is counted.
 
 use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing};
 use pickfs_trace::Op;
@@ -19,7 +20,8 @@ fn or_else(op: &Op, result: Result<u64, Errno>, instead: impl FnOnce() -> Result
     }
 }
 
-/// posix_fallocate(3) of the C library writes a byte into each block; of other modes nothing is left.
+/// posix_fallocate(3) of the C library writes a byte into each block; of other modes nothing is
+/// left.
 pub(crate) fn allocate(replay_dir: &ReplayDir, op: &Op) -> CallOutcome {
     const BLOCK: usize = 4096;
     let mode = allocation(op);

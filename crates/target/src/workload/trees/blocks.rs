@@ -1,4 +1,5 @@
-//! Blocks of the files of a tree, chosen at random: the larger a file, the likelier is one of its blocks.
+//! Blocks of the files of a tree, chosen at random: the larger a file, the likelier is one of its
+//! blocks.
 
 use anyhow::{Result, ensure};
 use pickfs_system::random::Random;

@@ -1,7 +1,9 @@
-//! What engines of containers do with a file system: an image unpacked layer by layer, its layers read through overlayfs as one
-//! tree, and containers that change files of it, each of which is copied up first.
+//! What engines of containers do with a file system: an image unpacked layer by layer, its layers
+//! read through overlayfs as one tree, and containers that change files of it, each of which is
+//! copied up first.
 //!
-//! overlayfs clones a file that it copies up where the file system can (btrfs, xfs), and copies its bytes where it cannot.
+//! overlayfs clones a file that it copies up where the file system can (btrfs, xfs), and copies its
+//! bytes where it cannot.
 
 use super::blocks::{BLOCK, Blocks};
 use super::overlay::{MOST_LAYERS, Overlay};
@@ -117,7 +119,8 @@ fn archives(dataset: &Dataset, layers: u64, place: &Place) -> Vec<PathBuf> {
     (0..layers).map(|layer| dataset.staging(place).beside(&format!("layer-{layer}-of-{layers}.tar"))).collect()
 }
 
-/// A layer has a run of the tree in the order of names, and the folders above its files. All names of a file are in one layer.
+/// A layer has a run of the tree in the order of names, and the folders above its files. All names
+/// of a file are in one layer.
 fn pack(tree: &Path, (layer, count): (u64, u64), archive: &Path) -> Result<()> {
     let list = archive.with_extension("list");
     let mut names = Vec::new();

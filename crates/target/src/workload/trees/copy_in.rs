@@ -219,7 +219,8 @@ fn tell(stage: &mut Stage, source: &Source, copy: PhaseTimer, alone: u64, into: 
     stage.fact(HELD_BACK, &rates.held_back(shares));
 }
 
-/// The copy's time is doubted by what the copy read; what held it back, also by what the reading alone did.
+/// The copy's time is doubted by what the copy read; what held it back, also by what the reading
+/// alone did.
 fn doubts(copy: Option<u64>, alone: Option<u64>, on_disk: u64) -> Vec<Doubt> {
     let read = [(FlagKind::SourceNotCold, copy), (FlagKind::SourceAloneNotCold, alone)];
     read.into_iter().filter_map(|(flag, read)| Some((flag, doubt(read, on_disk)?))).collect()

@@ -24,7 +24,8 @@ settings! {
 const ROWS: [pickfs_core::plan::Setting; Reading::ROWS.len() + Dataset::ROWS.len()] =
     joined(Reading::ROWS, Dataset::ROWS);
 
-/// What is read at random compresses better or worse than the tree does on average; with this many pieces not by half.
+/// What is read at random compresses better or worse than the tree does on average; with this many
+/// pieces not by half.
 const SURELY: u64 = 2;
 
 impl Workload for Image {

@@ -82,7 +82,8 @@ impl Staged {
     }
 }
 
-/// Names, sizes and bytes of a copy, and its permissions where the file system under test keeps them.
+/// Names, sizes and bytes of a copy, and its permissions where the file system under test keeps
+/// them.
 fn verify(copy: &Path, source: &Path, digest: &Digest, modes: Modes) -> Result<()> {
     if modes == Modes::Kept && pickfs_trees::digest(copy)? == *digest {
         return Ok(());
@@ -234,7 +235,8 @@ fn rounded_down(scale: f64) -> f64 {
     if scale >= 2.0 { scale.floor() - 1.0 } else { format!("{:.9}", (digits * unit).max(1e-9)).parse().unwrap_or(unit) }
 }
 
-/// With `cp -a`, as workloads do, so that what cannot be copied is found before anything is measured.
+/// With `cp -a`, as workloads do, so that what cannot be copied is found before anything is
+/// measured.
 fn copy_into_memory(source: &Path, staged: &Path) -> Result<()> {
     let what = format!("{} has", source.display());
     fits(pickfs_trees::apparent_bytes(source), staged, &what, "take a smaller source")?;

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// their descriptors, so that a dozen fit.
 pub(crate) const MOST_LAYERS: u64 = 12;
 
-/// A mount that is attached nowhere: it is gone when this is dropped or the process ends, however it ends.
+/// A mount that is attached nowhere: it is gone when this is dropped or the process ends, however
+/// it ends.
 pub(crate) struct Overlay {
     mount: OwnedFd,
 }

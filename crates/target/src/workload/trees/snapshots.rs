@@ -1,5 +1,5 @@
-//! What snapshots cost: to take them, to change files while one is held, to send one away, to delete them, to make one anew
-//! of what was sent, and to go back to one.
+//! What snapshots cost: to take them, to change files while one is held, to send one away, to
+//! delete them, to make one anew of what was sent, and to go back to one.
 
 use super::Dataset;
 use super::blocks::{BLOCK, Blocks, Piece};

@@ -1,7 +1,7 @@
 //! Daily work on a tree of files: write it, read it two ways, walk it, remove it.
 //!
-//! The tree is the user's own, or a generated one; it is staged in memory before any cell, so that reading the source
-//! costs every file system the same.
+//! The tree is the user's own, or a generated one; it is staged in memory before any cell, so that
+//! reading the source costs every file system the same.
 
 use super::Dataset;
 use crate::stage::Stage;

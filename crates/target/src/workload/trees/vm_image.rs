@@ -1,5 +1,5 @@
-//! A disk of a virtual machine: an image on the file system under test, with a file system inside that is installed to,
-//! written to at random, read cold and discarded, and a clone of the image.
+//! A disk of a virtual machine: an image on the file system under test, with a file system inside
+//! that is installed to, written to at random, read cold and discarded, and a clone of the image.
 //!
 //! The phases inside are durable through both file systems, and cold at both.
 
@@ -322,7 +322,8 @@ impl Disk {
     }
 }
 
-/// A file of blocks, each of which holds what was written to it last, and nothing that can be compressed.
+/// A file of blocks, each of which holds what was written to it last, and nothing that can be
+/// compressed.
 #[derive(Clone)]
 struct Database {
     /// How often each was written.

@@ -1,5 +1,5 @@
-//! What a site generator does before it decides that nothing is to be compiled: it lists every directory and asks for
-//! the metadata of every file, and writes nothing.
+//! What a site generator does before it decides that nothing is to be compiled: it lists every
+//! directory and asks for the metadata of every file, and writes nothing.
 
 use super::{Dataset, Jobs, in_threads};
 use crate::stage::{Latencies, Stage};

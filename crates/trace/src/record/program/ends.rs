@@ -6,7 +6,8 @@ use crate::record::threads::Thread;
 use crate::{Kind, Op};
 
 impl Program<'_> {
-    /// Another program runs in the process: of its threads one is left, with the number of the process.
+    /// Another program runs in the process: of its threads one is left, with the number of the
+    /// process.
     pub(crate) fn executed(&mut self, tid: i32, former: i32) {
         if self.begun.is_none() {
             // The end of what started this program itself may be seen, too.

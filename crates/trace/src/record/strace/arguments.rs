@@ -1,5 +1,5 @@
-//! Arguments of a call as a log prints them, turned back into the numbers that the call had. Texts and structures get addresses,
-//! at which they are found again.
+//! Arguments of a call as a log prints them, turned back into the numbers that the call had. Texts
+//! and structures get addresses, at which they are found again.
 
 use super::line::{number, place, split, unquoted};
 use super::symbols::{Named, flags};
@@ -117,7 +117,8 @@ impl Rebuilt {
     }
 }
 
-/// `[{iov_base=..., iov_len=5}]`, `[4096]`, `{flags=O_RDONLY}` and `{src_fd=3, src_offset=0, ...}` as in memory.
+/// `[{iov_base=..., iov_len=5}]`, `[4096]`, `{flags=O_RDONLY}` and `{src_fd=3, src_offset=0, ...}`
+/// as in memory.
 fn structure(word: &str) -> Vec<u8> {
     let inside = word.trim_start_matches(['[', '{']);
     let field = |text: &str, name: &str| {

@@ -1,5 +1,6 @@
-//! What lay in the watched folders before a log began. The log does not show it, but what the program found can only have been
-//! there: what it opened, looked at, renamed or removed, and had not made itself.
+//! What lay in the watched folders before a log began. The log does not show it, but what the
+//! program found can only have been there: what it opened, looked at, renamed or removed, and had
+//! not made itself.
 
 use super::line::split;
 use super::symbols::flags;

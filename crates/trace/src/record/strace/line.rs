@@ -230,7 +230,8 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     found
 }
 
-/// The bytes of a text between quotation marks, whether with \x or as in C; none where it is no text.
+/// The bytes of a text between quotation marks, whether with \x or as in C; none where it is no
+/// text.
 pub(crate) fn unquoted(text: &str) -> Option<Vec<u8>> {
     let end = text.strip_prefix('"')?.rfind('"')?;
     Some(unescaped(&text[1..=end]))
@@ -272,7 +273,8 @@ pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Where an open file lies, of `3<...>` or `AT_FDCWD<...>`; none for pipes, sockets and files without a name.
+/// Where an open file lies, of `3<...>` or `AT_FDCWD<...>`; none for pipes, sockets and files
+/// without a name.
 pub(crate) fn place(argument: &str) -> Option<Vec<u8>> {
     let inside = argument.split_once('<')?.1.strip_suffix('>')?;
     // Devices: their numbers come behind the name.

@@ -1,7 +1,8 @@
-//! A log of `strace -f -yy -ttt -T -xx` as a trace: its lines go through the same rules as the calls of a program that runs.
+//! A log of `strace -f -yy -ttt -T -xx` as a trace: its lines go through the same rules as the
+//! calls of a program that runs.
 //!
-//! A log comes from anybody and is about another machine: this one's files are not looked at, and what cannot be read is refused
-//! with its line.
+//! A log comes from anybody and is about another machine: this one's files are not looked at, and
+//! what cannot be read is refused with its line.
 
 mod arguments;
 mod first;
@@ -28,8 +29,8 @@ const MOST_THREADS: u32 = 1 << 20;
 /// Threads that have no number in the log are this one.
 const ALONE: i32 = 1;
 
-/// Reads a log; `under` names the folders whose files are kept, as they were called where the log was written. By default the folder
-/// that the program began in.
+/// Reads a log; `under` names the folders whose files are kept, as they were called where the log
+/// was written. By default the folder that the program began in.
 pub fn import(log: &str, under: &[Vec<u8>]) -> Result<Vec<u8>> {
     let lines = lines(log)?;
     ensure!(!lines.is_empty(), "the log is empty");
@@ -364,7 +365,8 @@ fn parents(lines: &[Numbered]) -> HashMap<i32, Vec<i32>> {
     parents
 }
 
-/// What strace itself takes between two calls of a thread: a twentieth of all come right after another.
+/// What strace itself takes between two calls of a thread: a twentieth of all come right after
+/// another.
 fn between_calls(lines: &[Numbered]) -> u64 {
     const SHORTEST: usize = 20;
     let (mut idle, mut gaps) = (HashMap::new(), Vec::new());

@@ -1,16 +1,21 @@
-//! bcachefs: extents of at most 64 KiB that are compressed each on its own, in blocks of 4 KiB, and files so small that they lie in
-//! the B-tree.
+//! bcachefs: extents of at most 64 KiB that are compressed each on its own, in blocks of 4 KiB, and
+//! files so small that they lie in the B-tree.
 //!
-//! As Linux 6.12 does it (fs/bcachefs/compress.c, io_write.c, opts.h), at the defaults of `bcachefs format` and mount:
-//! * A block is as large as the largest physical sector of the devices (bcachefs-tools, c_src/libbcachefs.c). Here it is 4 KiB. Disks that
-//!   report 512 bytes lose less by rounding.
-//! * A compressed extent holds at most `encoded_extent_max`, 64 KiB. The rest of a file's last block is zeros.
-//! * A result is kept if it saves a block. zstd's has its length in 4 bytes before it, lz4's has nothing.
+//! As Linux 6.12 does it (fs/bcachefs/compress.c, io_write.c, opts.h), at the defaults of `bcachefs
+//! format` and mount:
+//! * A block is as large as the largest physical sector of the devices (bcachefs-tools,
+//!   c_src/libbcachefs.c). Here it is 4 KiB. Disks that report 512 bytes lose less by rounding.
+//! * A compressed extent holds at most `encoded_extent_max`, 64 KiB. The rest of a file's last
+//!   block is zeros.
+//! * A result is kept if it saves a block. zstd's has its length in 4 bytes before it, lz4's has
+//!   nothing.
 //! * zstd is at its default level, 3, with the parameters for 64 KiB also where there is less.
-//! * A file of at most 1024 bytes lies in the B-tree, with and without compression. With blocks of 512 bytes the limit is 256.
+//! * A file of at most 1024 bytes lies in the B-tree, with and without compression. With blocks of
+//!   512 bytes the limit is 256.
 //!
-//! The page cache is written back in stretches of at most 1 MiB, so a file that was written in one go has its extents at multiples
-//! of 64 KiB. Small writes with `fsync` between make smaller ones. An extent at the end of a bucket is cut there, which is left out.
+//! The page cache is written back in stretches of at most 1 MiB, so a file that was written in one
+//! go has its extents at multiples of 64 KiB. Small writes with `fsync` between make smaller ones.
+//! An extent at the end of a bucket is cut there, which is left out.
 
 use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::{Chunks, Codec};

@@ -1,10 +1,13 @@
-//! erofs: blocks of 4 KiB that `mkfs.erofs -zlz4hc` fills with as much of a file as goes in, and ends of files that lie behind
-//! their inodes.
+//! erofs: blocks of 4 KiB that `mkfs.erofs -zlz4hc` fills with as much of a file as goes in, and
+//! ends of files that lie behind their inodes.
 //!
 //! As erofs-utils 1.5 does it (lib/compress.c, lib/inode.c):
-//! * A file is compressed from its start to its end, block after block; the last block of a file is its own.
-//! * Where the blocks, with 8 bytes of index for each 4 KiB of content, save nothing, the file is stored as it is.
-//! * A file that is stored as it is has whole blocks, and its end behind its inode, where both fit into a block.
+//! * A file is compressed from its start to its end, block after block; the last block of a file is
+//!   its own.
+//! * Where the blocks, with 8 bytes of index for each 4 KiB of content, save nothing, the file is
+//!   stored as it is.
+//! * A file that is stored as it is has whole blocks, and its end behind its inode, where both fit
+//!   into a block.
 
 use super::{Piece, Rules, StorageOption, Stored};
 

@@ -1,15 +1,18 @@
-//! f2fs: clusters of 16 KiB that are compressed each on its own, in blocks of 4 KiB, and files so small that they lie in their
-//! inodes.
+//! f2fs: clusters of 16 KiB that are compressed each on its own, in blocks of 4 KiB, and files so
+//! small that they lie in their inodes.
 //!
-//! As Linux 6.1 does it (fs/f2fs/compress.c, inline.c), with mkfs and mount at their defaults and `compress_extension=*`:
-//! * A cluster is compressed if it has all four blocks: the end of a file often is not, nor is a file of at most 12 KiB. The rest of the
-//!   last block is zeros.
+//! As Linux 6.1 does it (fs/f2fs/compress.c, inline.c), with mkfs and mount at their defaults and
+//! `compress_extension=*`:
+//! * A cluster is compressed if it has all four blocks: the end of a file often is not, nor is a
+//!   file of at most 12 KiB. The rest of the last block is zeros.
 //! * Its result has a head of 24 bytes, and is kept if it saves a block.
 //! * zstd is at its level 1.
-//! * Without compression a file of at most 3488 bytes lies in its inode, and takes no block. A file that may be compressed never does.
+//! * Without compression a file of at most 3488 bytes lies in its inode, and takes no block. A file
+//!   that may be compressed never does.
 //!
-//! What a cluster saves stays reserved for the file until it is released (`f2fs_io release_cblocks`), which makes the file
-//! read-only: until then neither df nor du shows it. What is predicted is what is written, and what is taken after that.
+//! What a cluster saves stays reserved for the file until it is released (`f2fs_io
+//! release_cblocks`), which makes the file read-only: until then neither df nor du shows it. What
+//! is predicted is what is written, and what is taken after that.
 
 use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::{Chunks, Codec};

@@ -1,5 +1,6 @@
-//! What file systems store for a file, given what compressors make of its pieces: rounding, giving up, files so small
-//! that they lie in the metadata. Data only: no directories, names, inodes, checksums or second copies.
+//! What file systems store for a file, given what compressors make of its pieces: rounding, giving
+//! up, files so small that they lie in the metadata. Data only: no directories, names, inodes,
+//! checksums or second copies.
 //!
 //! Pure; it must not read files or know how files are sampled.
 
@@ -44,10 +45,11 @@ pub(crate) const CODECS: [Codec; 11] = [
 #[derive(Debug)]
 pub struct Rules {
     pub filesystem: &'static str,
-    /// What is stored for each of a file's pieces, in their order. Some pieces may be missing if the size of the file shows
-    /// that there are more.
+    /// What is stored for each of a file's pieces, in their order. Some pieces may be missing if
+    /// the size of the file shows that there are more.
     pieces: fn(&StorageOption, u64, &[Piece]) -> Vec<Stored>,
-    /// Files are counted by their size in records: so what is not compressed is known from the walk.
+    /// Files are counted by their size in records: so what is not compressed is known from the
+    /// walk.
     pub(crate) in_records: bool,
     /// compsize(8) reads it.
     pub compsize: bool,

@@ -1,9 +1,10 @@
 //! zfs: records of 128 KiB at most, in sectors of the pool.
 //!
-//! A file of one record has a record of its own size, in steps of 512 bytes; all records of larger files are whole. With
-//! compression a record of zeros is a hole, one of at most 112 bytes lies in the pointer to it, and one is stored
-//! compressed if an eighth is saved and a sector at that (OpenZFS, "compression" in zfsprops(7)). Pointers to
-//! many records and the parity of raidz come on top.
+//! A file of one record has a record of its own size, in steps of 512 bytes; all records of larger
+//! files are whole. With compression a record of zeros is a hole, one of at most 112 bytes lies in
+//! the pointer to it, and one is stored compressed if an eighth is saved and a sector at that
+//! (OpenZFS, "compression" in zfsprops(7)). Pointers to many records and the parity of raidz come
+//! on top.
 
 use super::{Piece, Rules, StorageOption, Stored};
 use crate::codec::Codec;

@@ -1,4 +1,5 @@
-//! Guests that are made already, under the user's cache folder, and folders of the user's own that look like them.
+//! Guests that are made already, under the user's cache folder, and folders of the user's own that
+//! look like them.
 
 use super::recipe::{RELEASES, Recipe};
 use super::{COMPILED, PARTIAL, guest, kernel, root};
@@ -61,7 +62,8 @@ impl Guest {
         std::fs::read_to_string(self.folder.join("manifest")).unwrap_or_default()
     }
 
-    /// Packages of other suites than its release, as in "bcachefs-tools 1:1.13.0-1~exp1 from experimental".
+    /// Packages of other suites than its release, as in "bcachefs-tools 1:1.13.0-1~exp1 from
+    /// experimental".
     pub(crate) fn borrowed(&self) -> Vec<String> {
         let recipe = std::fs::read_to_string(self.folder.join("recipe")).unwrap_or_default();
         let manifest = self.manifest();
@@ -72,8 +74,8 @@ impl Guest {
         recipe.lines().filter_map(one).collect()
     }
 
-    /// Gives versions, among the facts of a cell, that no program in the guest could be asked for: packages are only
-    /// unpacked there, so that dpkg knows none.
+    /// Gives versions, among the facts of a cell, that no program in the guest could be asked for:
+    /// packages are only unpacked there, so that dpkg knows none.
     pub(crate) fn add_versions(&self, facts: &mut BTreeMap<String, String>) {
         let asked_in_vain =
             |(name, said): &(&String, &mut String)| name.starts_with(VERSION) && said.starts_with(NO_LISTING);

@@ -1,8 +1,10 @@
-//! Kernel modules of which Debian has the source only: compiled by DKMS for exactly a guest's kernel, once.
+//! Kernel modules of which Debian has the source only: compiled by DKMS for exactly a guest's
+//! kernel, once.
 //!
-//! DKMS, compiler and the kernel's headers are unpacked beside the guest, from its own release, and run there in namespaces
-//! of their own: no rights are needed, nothing of the host is seen but its processors, /dev and /proc, and what runs there
-//! dies with us. Only the modules come into the guest.
+//! DKMS, compiler and the kernel's headers are unpacked beside the guest, from its own release, and
+//! run there in namespaces of their own: no rights are needed, nothing of the host is seen but its
+//! processors, /dev and /proc, and what runs there dies with us. Only the modules come into the
+//! guest.
 
 use super::recipe::Recipe;
 use super::root::{self, MODULES};
@@ -30,7 +32,8 @@ pub(super) const NAMES: &[(&str, &str)] = &[("usr/bin/awk", "gawk"), ("usr/bin/c
 /// Where the kernel looks for modules that came later than itself.
 const UPDATES: &str = "updates/dkms";
 
-/// Into a root that was unpacked by the recipe: all modules that it wants compiled, from what is kept where it is there.
+/// Into a root that was unpacked by the recipe: all modules that it wants compiled, from what is
+/// kept where it is there.
 pub(crate) fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
     for source in &recipe.compiled {
         let job = Job::of(recipe, source, folder, root)?;
@@ -140,7 +143,8 @@ impl<'r> Job<'r> {
         Ok(std::fs::remove_file(&log)?)
     }
 
-    /// With what was said last, and all that was said kept: what `make` has said behind what DKMS has said of it.
+    /// With what was said last, and all that was said kept: what `make` has said behind what DKMS
+    /// has said of it.
     fn explained(&self, error: Error, log: &Path, make_log: &Path) -> Error {
         let kept = PathBuf::from(format!("{}.log", self.kept.display()));
         let said = [log, make_log].map(|file| std::fs::read(file).unwrap_or_default()).concat();
@@ -175,8 +179,8 @@ impl<'r> Job<'r> {
     }
 }
 
-/// Words that are run in what was unpacked, by way of [`enter`]. Whatever ends us ends `unshare`, and with it all in its
-/// namespace of processes. Nothing of ours is in their environment.
+/// Words that are run in what was unpacked, by way of [`enter`]. Whatever ends us ends `unshare`,
+/// and with it all in its namespace of processes. Nothing of ours is in their environment.
 pub(super) fn inside(root: &Path, namespaces: &[&str], words: &[&str]) -> Result<Vec<OsString>> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let mut all: Vec<OsString> = ["setpriv", "--pdeathsig", "KILL", "--", "nice"].map(OsString::from).into();
@@ -189,7 +193,8 @@ pub(super) fn inside(root: &Path, namespaces: &[&str], words: &[&str]) -> Result
     Ok(all)
 }
 
-/// In namespaces that were made for it: lends a root the devices and processes of this machine, and becomes the program.
+/// In namespaces that were made for it: lends a root the devices and processes of this machine, and
+/// becomes the program.
 pub fn enter(root: &Path, words: &[OsString]) -> Result<Infallible> {
     for folder in ["dev", "proc"] {
         let (lent, at) = (Path::new("/").join(folder), root.join(folder));

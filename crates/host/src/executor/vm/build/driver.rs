@@ -1,5 +1,5 @@
-//! Compiles a kernel module of ours for a guest's kernel: with its release's own compiler and headers of exactly that
-//! kernel, in namespaces, once.
+//! Compiles a kernel module of ours for a guest's kernel: with its release's own compiler and
+//! headers of exactly that kernel, in namespaces, once.
 
 use super::cache::{Guest, folder, turn};
 use super::compile::{NAMES, TOOLS, inside, namespaces};

@@ -1,4 +1,5 @@
-//! Puts a guest together: its root, modules that are compiled for it, its kernel, and what it is made of.
+//! Puts a guest together: its root, modules that are compiled for it, its kernel, and what it is
+//! made of.
 
 use super::recipe::Recipe;
 use super::root::{manifest, pack, take_kernel, unpack};

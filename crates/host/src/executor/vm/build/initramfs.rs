@@ -1,5 +1,6 @@
-//! The archive that a kernel unpacks as its first root: cpio in the "newc" format (Linux, Documentation/driver-api/
-//! early-userspace/buffer-format.rst), uncompressed, as unpacking costs an emulated processor seconds.
+//! The archive that a kernel unpacks as its first root: cpio in the "newc" format (Linux,
+//! Documentation/driver-api/ early-userspace/buffer-format.rst), uncompressed, as unpacking costs
+//! an emulated processor seconds.
 
 use anyhow::{Context, Result};
 use cpio::newc;

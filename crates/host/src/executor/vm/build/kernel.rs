@@ -1,5 +1,6 @@
-//! What a packed kernel holds: its release, and the kernel itself, which an emulated processor would take half a minute to
-//! unpack at every boot. Offsets are those of Linux, Documentation/arch/x86/boot.rst.
+//! What a packed kernel holds: its release, and the kernel itself, which an emulated processor
+//! would take half a minute to unpack at every boot. Offsets are those of Linux,
+//! Documentation/arch/x86/boot.rst.
 
 use super::modules;
 use anyhow::{Context, Result, bail, ensure};
@@ -17,8 +18,8 @@ const RELEASE: usize = 0x20e;
 const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
 
-/// The note that says where QEMU may enter a kernel that is not packed (XEN_ELFNOTE_PHYS32_ENTRY), with its descriptor's
-/// size of 4 or 8 bytes.
+/// The note that says where QEMU may enter a kernel that is not packed (XEN_ELFNOTE_PHYS32_ENTRY),
+/// with its descriptor's size of 4 or 8 bytes.
 const ENTRY_NOTES: [&[u8]; 2] = [b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0", b"\x04\0\0\0\x08\0\0\0\x12\0\0\0Xen\0"];
 
 /// The release of a packed kernel, such as `6.1.0-35-amd64`.

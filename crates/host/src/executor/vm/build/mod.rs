@@ -1,4 +1,5 @@
-//! Guests: made once without root from Debian's packages, kept in a cache, and found again by their recipes.
+//! Guests: made once without root from Debian's packages, kept in a cache, and found again by their
+//! recipes.
 
 mod cache;
 mod compile;

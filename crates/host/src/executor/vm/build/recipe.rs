@@ -1,19 +1,22 @@
-//! What a guest is made of: a release of Debian, its kernel, and the packages with the tools that are used.
+//! What a guest is made of: a release of Debian, its kernel, and the packages with the tools that
+//! are used.
 
 use pickfs_core::protocol::ModuleSource;
 use std::collections::BTreeSet;
 
-/// Releases of Debian that guests can be made of, sorted: 12 with kernel 6.1, 11 with 5.10, unstable, 13 with 6.12.
+/// Releases of Debian that guests can be made of, sorted: 12 with kernel 6.1, 11 with 5.10,
+/// unstable, 13 with 6.12.
 pub const RELEASES: &[&str] = &["bookworm", "bullseye", "sid", "trixie"];
 
-/// What every guest needs to run an agent: its kernel, libraries, programs of daily use, and what loads modules.
+/// What every guest needs to run an agent: its kernel, libraries, programs of daily use, and what
+/// loads modules.
 const BASE: &[&str] = &[
     "base-files", "base-passwd", "bash", "coreutils", "dash", "findutils", "grep", "kmod", "libc-bin", "libc6",
     "linux-image-amd64", "mount", "passwd", "procps", "sed", "tar", "util-linux",
 ];
 
-/// A release whose kernel has a file system, the package with its tools, which only another suite of Debian's archive has, and
-/// that suite. All that the package needs is in the release.
+/// A release whose kernel has a file system, the package with its tools, which only another suite
+/// of Debian's archive has, and that suite. All that the package needs is in the release.
 const BORROWED: &[(&str, &str, &str)] = &[("trixie", "bcachefs-tools", "experimental")];
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,9 @@
-//! Makes a guest without root: Debian's packages unpacked by mmdebstrap, and packed again as a squashfs.
+//! Makes a guest without root: Debian's packages unpacked by mmdebstrap, and packed again as a
+//! squashfs.
 //!
-//! Packages are only unpacked; none of their scripts is run, as that would need a root of its own, and none of their
-//! programs either: those of another release may not even start here. What the scripts of a few would have made, the
-//! guest's init makes.
+//! Packages are only unpacked; none of their scripts is run, as that would need a root of its own,
+//! and none of their programs either: those of another release may not even start here. What the
+//! scripts of a few would have made, the guest's init makes.
 
 use super::modules;
 use super::stoppable;
@@ -42,15 +43,17 @@ pub(super) const MODULES: &str = "usr/lib/modules";
 /// The one that mmdebstrap takes by itself.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// As every release since bookworm has it, and as the kernel's modules are looked for in all of them.
+/// As every release since bookworm has it, and as the kernel's modules are looked for in all of
+/// them.
 const MERGED_USR: &str = "mkdir -p \"$1/usr/bin\" \"$1/usr/sbin\" \"$1/usr/lib\" \"$1/usr/lib64\" && \
     ln -s usr/bin usr/sbin usr/lib usr/lib64 \"$1\"";
 
 /// Options of apt on this machine for reaching and trusting its archive; a guest needs the same.
 const APT_OPTIONS: &[&str] = &["Acquire::Check-Valid-Until", "Acquire::http::Proxy", "Acquire::https::Proxy"];
 
-/// Those of the packages that the release has, with all that they need. Of further suites apt takes only what the release
-/// has not, if they are like experimental: their Release file says `NotAutomatic` (apt_preferences(5)).
+/// Those of the packages that the release has, with all that they need. Of further suites apt takes
+/// only what the release has not, if they are like experimental: their Release file says
+/// `NotAutomatic` (apt_preferences(5)).
 pub(super) fn unpack(
     release: &str,
     suites: &[&str],

@@ -1,4 +1,5 @@
-//! A program that takes long and ends at once when the run is to stop, with all that it has started.
+//! A program that takes long and ends at once when the run is to stop, with all that it has
+//! started.
 
 use anyhow::{Context, Result};
 use pickfs_system::process::{self, check_stop};
@@ -10,7 +11,8 @@ use std::time::Duration;
 const MARK: &str = "PICKFS_BUILD";
 const TICK: Duration = Duration::from_millis(50);
 
-/// What it printed, however it ended; an error [`pickfs_system::process::Interrupted`] when it was stopped, and none of it is left.
+/// What it printed, however it ended; an error [`pickfs_system::process::Interrupted`] when it was
+/// stopped, and none of it is left.
 pub(crate) fn output(command: &mut Command) -> Result<Output> {
     let own = std::process::id().to_string();
     command.env(MARK, &own).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -39,8 +39,8 @@ struct Notes {
     booted: Booted,
 }
 
-/// Never returns where all goes well: the system's own init is process 1 then. `root` is the disk with the guest's
-/// programs, `began_ns` when we began by the kernel's clock.
+/// Never returns where all goes well: the system's own init is process 1 then. `root` is the disk
+/// with the guest's programs, `began_ns` when we began by the kernel's clock.
 pub(super) fn become_system(root: &Path, began_ns: u64) -> Result<()> {
     let wanted = first_words(began_ns)?;
     mount_lower(root)?;

@@ -1,4 +1,5 @@
-//! A guest that is saved here, and goes on once for each cell: with the time, the disks and the random numbers of that cell.
+//! A guest that is saved here, and goes on once for each cell: with the time, the disks and the
+//! random numbers of that cell.
 
 use crate::executor::vm::names::{BY_SERIAL, ENTROPY, MOST_DISKS, WAITING, target_disk};
 use anyhow::{Context, Result};

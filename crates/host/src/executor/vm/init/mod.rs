@@ -1,7 +1,8 @@
-//! Process 1 of a guest: loads modules, mounts the root, starts the agent on its port, and switches the machine off.
+//! Process 1 of a guest: loads modules, mounts the root, starts the agent on its port, and switches
+//! the machine off.
 //!
-//! It runs from the initramfs, with this program and its libraries in it, so that the agent is the same program as on
-//! the host, whatever the guest's libraries are.
+//! It runs from the initramfs, with this program and its libraries in it, so that the agent is the
+//! same program as on the host, whatever the guest's libraries are.
 
 pub(crate) mod boot_root;
 mod go_on;
@@ -29,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ALTERNATIVES: &[(&str, &str)] =
     &[("awk", "mawk"), ("c++", "g++"), ("cc", "gcc"), ("lzma", "xz"), ("which", "which.debianutils")];
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Of servers: the user that PostgreSQL runs as, and the one that sshd becomes until a client is known (sshd(8)).
+/// Of servers: the user that PostgreSQL runs as, and the one that sshd becomes until a client is
+/// known (sshd(8)).
 const OWN_USERS: &str = "postgres:x:999:999::/tmp:/bin/sh\nsshd:x:998:65534::/run/sshd:/usr/sbin/nologin\n";
 /// Which the start of ssh.service makes.
 const OF_SSHD: &str = "/run/sshd";
@@ -192,7 +194,8 @@ fn second_mounts() -> Result<()> {
     nodes()
 }
 
-/// Device nodes whose drivers are loaded when they are opened, such as `/dev/fuse`: "fuse fuse c10:229".
+/// Device nodes whose drivers are loaded when they are opened, such as `/dev/fuse`: "fuse fuse
+/// c10:229".
 fn nodes() -> Result<()> {
     let system = rustix::system::uname();
     let listed =
@@ -270,7 +273,8 @@ fn agent_command() -> Command {
     command
 }
 
-/// The words that start this program from where its folder lies: one with libraries of its own by its own loader.
+/// The words that start this program from where its folder lies: one with libraries of its own by
+/// its own loader.
 pub(super) fn own_program(at: &str, has_loader: bool) -> Vec<String> {
     let program = format!("{at}/start");
     if has_loader {

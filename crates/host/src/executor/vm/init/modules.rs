@@ -1,6 +1,6 @@
-//! Modules of the guest's kernel: those that come before its root, and those of file systems and layers, which are loaded once
-//! before a machine is saved. Checking their signatures and linking them took a third to a half of all that a simulated cell
-//! executed beside its work.
+//! Modules of the guest's kernel: those that come before its root, and those of file systems and
+//! layers, which are loaded once before a machine is saved. Checking their signatures and linking
+//! them took a third to a half of all that a simulated cell executed beside its work.
 
 use super::PATH;
 use anyhow::{Context, Result, bail};
@@ -36,8 +36,8 @@ pub(super) fn of_cells() -> String {
     listed(OF_CELLS)
 }
 
-/// A module that is not there, or does not load, is missed by the targets that need it, where mount or mkfs says so. The facts
-/// of each cell have what the kernel shows afterwards.
+/// A module that is not there, or does not load, is missed by the targets that need it, where mount
+/// or mkfs says so. The facts of each cell have what the kernel shows afterwards.
 pub(super) fn load(names: &str) -> Result<()> {
     let Ok(said) = Command::new("modprobe").arg("-a").args(names.lines()).env("PATH", PATH).output() else {
         return Ok(());

@@ -18,7 +18,8 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it has one.
+/// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it
+/// has one.
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
 /// The driver takes from here how fast the processor compresses.
 const COMPRESSION: &str = "/sys/module/simdisk/parameters/compression";
@@ -33,8 +34,9 @@ const GRACE: Duration = Duration::from_secs(60);
 /// For a job that has no limit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// `HRTICK`: turns end by a timer and not by the kernel's tick. Without the others, which came with Linux 6.6 and 6.12, a task that
-/// sleeps counts as one that could run for a while, and one that runs goes on when another wakes.
+/// `HRTICK`: turns end by a timer and not by the kernel's tick. Without the others, which came with
+/// Linux 6.6 and 6.12, a task that sleeps counts as one that could run for a while, and one that
+/// runs goes on when another wakes.
 const FEATURES: &[&str] = &["HRTICK", "NO_DELAY_DEQUEUE", "NO_RUN_TO_PARITY"];
 /// Nanoseconds, by the names of several kernels.
 const TURNS: &[(&str, &str)] = &[
@@ -44,13 +46,14 @@ const TURNS: &[(&str, &str)] = &[
     ("base_slice_ns", "100000"),
 ];
 
-/// The kernel's pool is filled with the same bytes each time: without them programs wait for seconds, and with bytes of the
-/// host no two simulations would be alike.
+/// The kernel's pool is filled with the same bytes each time: without them programs wait for
+/// seconds, and with bytes of the host no two simulations would be alike.
 pub(crate) fn fill_entropy() -> Result<()> {
     file::add_entropy(&[0x5a; 64]).context("cannot fill the pool of random numbers")
 }
 
-/// A word that the kernel does not know is handed to process 1: its clocks would go as before, unseen.
+/// A word that the kernel does not know is handed to process 1: its clocks would go as before,
+/// unseen.
 pub(crate) fn check_clocks() -> Result<()> {
     let unknown = std::env::var_os(CLOCK_WORD).is_some();
     ensure!(
@@ -187,8 +190,8 @@ fn deliver(records: &[u8]) -> Result<()> {
     deliver_symbols(&disk, room)
 }
 
-/// The kernel's symbols and modules with their addresses, and the names of programs, where the last page of the disk asks for them.
-/// All that is measured is over.
+/// The kernel's symbols and modules with their addresses, and the names of programs, where the last
+/// page of the disk asks for them. All that is measured is over.
 fn deliver_symbols(disk: &File, room: u64) -> Result<()> {
     let mut asked = [0; SYMBOLS_ASKED.len()];
     disk.read_exact_at(&mut asked, room - SYMBOLS_ASKED_AT).context("cannot read the records' disk")?;

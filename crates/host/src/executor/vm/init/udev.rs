@@ -1,8 +1,10 @@
-//! What programs ask udev, which does not run in a guest: whether it is done with a device, and for links to it.
+//! What programs ask udev, which does not run in a guest: whether it is done with a device, and for
+//! links to it.
 //!
-//! `zpool create` puts a partition table on a disk and waits half a minute for udev to have seen the first partition
-//! (OpenZFS, `zpool_label_disk_wait`). A partition is taken as seen when udev's database has links for it, all of which are
-//! there; it is looked for by the name that the disk was given by, with its number.
+//! `zpool create` puts a partition table on a disk and waits half a minute for udev to have seen
+//! the first partition (OpenZFS, `zpool_label_disk_wait`). A partition is taken as seen when udev's
+//! database has links for it, all of which are there; it is looked for by the name that the disk
+//! was given by, with its number.
 
 use crate::executor::vm::names::BY_SERIAL;
 use anyhow::{Context, Result};
@@ -13,7 +15,8 @@ const ASKING: &[&str] = &["/usr/sbin/zpool", "/sbin/zpool"];
 const DATABASE: &str = "/run/udev/data";
 /// Devices that share a major number with a disk, the disk's partitions among them.
 const MINORS: u32 = 256;
-/// What stands in the database of each: a link that is there (the folder of all links does), and a time.
+/// What stands in the database of each: a link that is there (the folder of all links does), and a
+/// time.
 const SEEN: &str = "S:pickfs\nI:1\n";
 /// The partitions that ZFS makes.
 const PARTITIONS: [u32; 2] = [1, 9];

@@ -58,7 +58,8 @@ pub(super) struct ProcessorShares {
 }
 
 impl ProcessorShares {
-    /// `None` where its phases have no such counts, or were so short that the kernel's ticks of 10 ms say nothing.
+    /// `None` where its phases have no such counts, or were so short that the kernel's ticks of 10
+    /// ms say nothing.
     pub(super) fn of_cell(folded: &Folded, cell: &str) -> Option<ProcessorShares> {
         let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
         for (_, metric, value) in folded.samples(folded.find_cell(cell)?) {

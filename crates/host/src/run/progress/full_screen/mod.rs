@@ -1,7 +1,8 @@
-//! The whole terminal, where it is large: a row a target with its interval on one axis, the cell under way, the machine, and keys.
+//! The whole terminal, where it is large: a row a target with its interval on one axis, the cell
+//! under way, the machine, and keys.
 //!
-//! A phase's clock must not pay for it: from the moment when a phase gets ready until its time is known nothing is read or
-//! drawn.
+//! A phase's clock must not pay for it: from the moment when a phase gets ready until its time is
+//! known nothing is read or drawn.
 
 #![expect(clippy::disallowed_types, reason = "pickfs itself makes the page, as this room must not know reports")]
 

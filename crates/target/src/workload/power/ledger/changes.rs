@@ -1,4 +1,5 @@
-//! Makes the changes of a schedule. What a record holds can be checked by itself: whose it is, its number, a digest.
+//! Makes the changes of a schedule. What a record holds can be checked by itself: whose it is, its
+//! number, a digest.
 
 use super::Sync;
 use super::schedule::{Kind, Schedule, Step, Stream};
@@ -8,7 +9,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of a record that is appended, and of one that is a page. A file has no whole number of pages.
+/// Bytes of a record that is appended, and of one that is a page. A file has no whole number of
+/// pages.
 pub(crate) const APPENDED: usize = 512;
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const CREATED: usize = 3000;

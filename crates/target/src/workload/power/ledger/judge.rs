@@ -1,4 +1,5 @@
-//! What the cuts come to: how old the oldest change was that was lost, which promises were broken, what was damaged. Pure.
+//! What the cuts come to: how old the oldest change was that was lost, which promises were broken,
+//! what was damaged. Pure.
 
 use super::Sync;
 use super::schedule::{Kind, Schedule, Step};
@@ -42,7 +43,8 @@ pub(crate) struct Verdicts {
 /// The result of one cut.
 #[derive(Debug, Default, PartialEq)]
 struct OfCut {
-    /// Nanoseconds by which the oldest lost change had returned before the cut: of names, and of contents.
+    /// Nanoseconds by which the oldest lost change had returned before the cut: of names, and of
+    /// contents.
     lost_ns: [u64; 2],
     broken: Option<String>,
     damaged: bool,
@@ -200,7 +202,8 @@ mod tests {
         (0..schedule.steps.len() as u64).map(stamp).collect()
     }
 
-    /// A cut at a moment that leaves what the change makes of a survey where all is there that had begun.
+    /// A cut at a moment that leaves what the change makes of a survey where all is there that had
+    /// begun.
     fn cut_at(schedule: &Schedule, at: u64, change: impl Fn(&mut Survey)) -> Outcomes<Survey> {
         let there = stamps(schedule).iter().map(|stamp| stamp.begun <= at).collect();
         let mut survey = Survey { there, ..Survey::default() };

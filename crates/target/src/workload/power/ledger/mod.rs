@@ -1,5 +1,6 @@
-//! What survives a power cut: small changes at fixed times, unsynced and synced in each way, on a disk that is recorded; then
-//! the power is cut at many moments, and what is left is compared with what had returned. docs/durability.md has the reasons.
+//! What survives a power cut: small changes at fixed times, unsynced and synced in each way, on a
+//! disk that is recorded; then the power is cut at many moments, and what is left is compared with
+//! what had returned. docs/durability.md has the reasons.
 
 mod changes;
 mod judge;

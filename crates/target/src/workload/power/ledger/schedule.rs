@@ -40,8 +40,8 @@ impl Kind {
         }
     }
 
-    /// Whether a change of this kind is durable when it has been synced so (fsync(2), open(2) of Linux's man-pages: a new
-    /// name is in its folder, which is synced by itself).
+    /// Whether a change of this kind is durable when it has been synced so (fsync(2), open(2) of
+    /// Linux's man-pages: a new name is in its folder, which is synced by itself).
     fn is_promised(self, sync: Sync) -> bool {
         match sync {
             Sync::Never => false,
@@ -126,7 +126,8 @@ impl Schedule {
         schedule
     }
 
-    /// Whether the change of a step is promised, and from when on: when it has returned, or when this later step has.
+    /// Whether the change of a step is promised, and from when on: when it has returned, or when
+    /// this later step has.
     pub(crate) fn promised(&self, step: usize) -> Option<usize> {
         let Step::Change { stream, .. } = self.steps[step] else { return None };
         let Stream { kind, sync, .. } = self.streams[stream];
