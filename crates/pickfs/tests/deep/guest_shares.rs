@@ -1,17 +1,19 @@
-//! Shared folders in real guests, whose kernel has a server of NFS: `make test-vm`.
+//! Shared folders in real guests, whose kernel has a server of NFS and a client of each:
+//! `make test-vm`.
 
 use crate::common::{Lab, failed, no_guests, not_run};
 use pickfs_core::journal::{FlagKind, FoldedCell, Outcome};
 
-const PLAN: &str = "executor = 'vm'\nturn = 'shared'\nduplicate = false\nreference = 'ext4 + nfs'\nbacking = { memory = '64MiB' }\n\
+const PLAN: &str = "executor = 'vm'\nturn = 'shared'\nduplicate = false\nreference = 'ext4 + nfs'\nbacking = { memory = '160MiB' }\n\
                     target = [{ fs = 'ext4', above = ['nfs'] }, { fs = 'exfat', above = ['nfs'] },\n\
                     { fs = 'ext4', above = [{ nfs = { export = 'async', delay = '1ms' } }] },\n\
-                    { fs = 'btrfs', above = ['9p'] }, { fs = 'ext4', above = [{ sshfs = { delay = '1ms' } }] }]\n\
+                    { fs = 'btrfs', above = ['9p'] }, { fs = 'btrfs', above = ['smb'] },\n\
+                    { fs = 'ext4', above = [{ smb = { export = 'async', encryption = 'sealed' } }] }, { fs = 'ext4', above = [{ sshfs = { delay = '1ms' } }] }]\n\
                     work = [{ workload = 'tree', like = 'site', scale = 0.01 }]\nstop = { rounds = 1 }\n";
 
 /// The third cannot be exported, so that its server has started in vain.
 #[test]
-#[ignore = "boots a guest for each of five targets; `make test-vm`"]
+#[ignore = "boots a guest for each of seven targets; `make test-vm`"]
 fn a_folder_shared_by_nfs_is_read_cold_and_an_asynchronous_export_is_weakened() {
     if not_run(no_guests()) {
         return;
@@ -32,9 +34,12 @@ fn a_folder_shared_by_nfs_is_read_cold_and_an_asynchronous_export_is_weakened() 
         assert_eq!(fact("tried: fsync waits for the disk"), waits, "{name}");
         assert_eq!(cell.provenance.weakened.is_empty(), waits == "yes", "{name}");
     }
-    for name in ["btrfs + 9p", "ext4 + sshfs 1ms"] {
+    for (name, waits) in
+        [("btrfs + 9p", "yes"), ("btrfs + smb", "yes"), ("ext4 + smb sealed async", "no"), ("ext4 + sshfs 1ms", "yes")]
+    {
         is_done_and_cold(cell(name));
-        assert_eq!(cell(name).provenance.facts["tried: fsync waits for the disk"], "yes", "{name}");
+        assert_eq!(cell(name).provenance.facts["tried: fsync waits for the disk"], waits, "{name}");
+        assert_eq!(cell(name).provenance.weakened.is_empty(), waits == "yes", "{name}");
     }
     let refused = failed(cell("exfat + nfs"));
     assert!(refused.contains("share the folder of nfs"), "{refused}");

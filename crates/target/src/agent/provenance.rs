@@ -103,7 +103,7 @@ fn of_above(all: &[AboveMount], runner: &StepRunner, facts: &mut Facts) -> Resul
     let mut mismatches = Vec::new();
     for (number, above) in all.iter().enumerate() {
         let mount = devices::mount_of(&above.mount_point().canonicalize()?)?;
-        let served = argvs(above.facts()).into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words)));
+        let served = above.facts().into_iter().map(|(name, words)| (name.to_string(), runner.listing(&words)));
         let served: Vec<_> = served.collect();
         let shown = served.iter().map(|(_, shown)| shown.as_str()).collect::<String>();
         mismatches.extend(above.mismatches(&mount.fs_type, &devices::effective_options(&mount), &shown));

@@ -183,7 +183,9 @@ impl Stage<'_, '_> {
     /// Whether the file system under test keeps permissions; a folder that was there already is
     /// taken to.
     pub(crate) fn keeps_modes(&self) -> bool {
-        !self.stack.driver.is_some_and(|driver| driver.features.keeps_no.contains(&MODES))
+        let above = self.stack.above.iter().map(|above| above.layer.keeps_no);
+        let below = self.stack.driver.map(|driver| driver.features.keeps_no);
+        !above.chain(below).any(|keeps_no| keeps_no.contains(&MODES))
     }
 
     /// Programs for `count` snapshots of the file system under test; `None` where it takes none.

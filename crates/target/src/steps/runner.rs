@@ -18,7 +18,6 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const DAEMON_PATIENCE: Duration = Duration::from_secs(20);
@@ -207,22 +206,25 @@ impl<'a> StepRunner<'a> {
         let (name, shown) = (name_of(&self.scope), argv.join(" "));
         let mut said = File::from(rustix::fs::memfd_create("daemon", MemfdFlags::CLOEXEC)?);
         let mut command = process::command(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name)])?;
-        let child = command.stdout(Stdio::null()).stderr(said.try_clone()?).spawn();
+        let child = command.stdout(said.try_clone()?).stderr(said.try_clone()?).spawn();
         let number = self.daemons.len();
         self.daemons.push(child.with_context(|| format!("cannot start `{shown}`"))?);
+        let mut last_words = || -> Result<String> {
+            let mut text = Vec::new();
+            said.rewind()?;
+            Read::by_ref(&mut said).take(MOST_SAID).read_to_end(&mut text)?;
+            Ok(process::last_words(&text))
+        };
         let begun = Instant::now();
         loop {
             let answer = self.output(ready);
             if let Some(status) = self.daemons[number].try_wait()? {
-                let mut text = Vec::new();
-                said.rewind()?;
-                Read::by_ref(&mut said).take(MOST_SAID).read_to_end(&mut text)?;
-                bail!("`{shown}` ended with {status}: {}", process::last_words(&text));
+                bail!("`{shown}` ended with {status}: {}", last_words()?);
             }
             match answer {
                 Ok(_) => return Ok(()),
                 Err(error) if begun.elapsed() > DAEMON_PATIENCE => {
-                    return Err(error.context(format!("`{shown}` did not become ready")));
+                    return Err(error.context(format!("`{shown}` did not become ready: {}", last_words()?)));
                 }
                 Err(_) => {}
             }

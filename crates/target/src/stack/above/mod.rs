@@ -13,9 +13,10 @@ mod network;
 mod nfs;
 mod ninep;
 mod overlayfs;
+mod smb;
 mod sshfs;
 
-use super::fs::feature::{CASE_FOLDING, COMPRESSION, CREATION_TIME, NO_WHITEOUTS, READ_ONLY, REFLINKS};
+use super::fs::feature::{CASE_FOLDING, COMPRESSION, CREATION_TIME, MODES, NO_WHITEOUTS, READ_ONLY, REFLINKS};
 use super::fs::{self, Filesystem, MountOptions, Programs};
 use super::take_down::{Act, Named, Removal, TakeDown, There};
 use super::{Action, Argv, Place, Step, argv};
@@ -36,6 +37,7 @@ pub const ALL: &[&Above] = &[
     &mergerfs::MERGERFS,
     &nfs::NFS,
     &overlayfs::OVERLAYFS,
+    &smb::SMB,
     &sshfs::SSHFS,
 ];
 
@@ -67,6 +69,8 @@ pub struct Above {
     is_lowest: bool,
     /// Features of the file system below that are not had through it, unless they are seen there.
     pub hides: &'static [&'static str],
+    /// What nearly all file systems keep of a file, and it does not: [`MODES`].
+    pub keeps_no: &'static [&'static str],
     /// What it promises less than the file system below, by its documentation.
     pub weakens: &'static [&'static str],
     /// Why it cannot lie on this file system.
@@ -81,7 +85,7 @@ pub struct Above {
     /// Run again after each unmount.
     mount: fn(&Seat) -> Argv,
     /// Programs that print what its server and its network show, by the facts that they become.
-    facts: fn(&Seat) -> Programs,
+    facts: fn(&Seat) -> Vec<(&'static str, Argv)>,
     /// What a mount of it, and all that `facts` print, contradict of what was asked for.
     mismatches: fn(&Seat, &MountOptions, &str) -> Vec<String>,
     /// How what only this layer knows is taken down.
@@ -109,13 +113,14 @@ impl Above {
         is_served: true,
         is_lowest: false,
         hides: &[CREATION_TIME, REFLINKS],
+        keeps_no: &[],
         weakens: &[],
         cannot: |driver| driver.making.image.map(|_| READ_ONLY),
         make: |_| Vec::new(),
         shares: |_| None,
         let_go: &[],
         mount: |_| Vec::new(),
-        facts: |_| &[],
+        facts: |_| Vec::new(),
         mismatches: |_, _, _| Vec::new(),
         take_down: None,
     };
@@ -224,7 +229,7 @@ impl AboveMount {
         Ok(all)
     }
 
-    pub(crate) fn facts(&self) -> Programs {
+    pub(crate) fn facts(&self) -> Vec<(&'static str, Argv)> {
         (self.layer.facts)(&self.seat)
     }
 

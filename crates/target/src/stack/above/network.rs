@@ -49,7 +49,9 @@ pub(in crate::stack) const NETWORK: &TakeDown = &TakeDown {
 };
 
 /// What it is, as a fact; nothing is said where it is as ever.
-pub(super) const SHOWN: (&str, &[&str]) = ("network", &["tc", "qdisc", "show", "dev", "lo"]);
+pub(super) fn shown() -> (&'static str, Argv) {
+    ("network", argv(["tc", "qdisc", "show", "dev", "lo"]))
+}
 
 /// netem rounds what it is given, so only its being there is asked for.
 pub(super) fn mismatch(settings: &Settings, shown: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 //! The server is one for the whole machine, so it is started in guests alone. It holds the file
 //! system that it exports, so the export goes before each unmount of that.
 
-use super::network::{DELAY, IP, LOSS, RATE, SHOWN};
+use super::network::{DELAY, IP, LOSS, RATE};
 use super::*;
 
 pub(crate) const NFS: Above = Above {
@@ -36,7 +36,7 @@ pub(crate) const NFS: Above = Above {
     shares: |seat| Some([exportfs(&["-i", "-o", &options(seat)], seat), exportfs(&["-u"], seat)]),
     let_go: &["exportfs", "-f"],
     mount: |seat| argv(["mount", "-t", "nfs4", "-o", "vers=4.2,proto=tcp", &format!("{HOST}:/"), &seat.at()]),
-    facts: |_| &[("exports", &["exportfs", "-s"]), SHOWN],
+    facts: |_| vec![("exports", argv(["exportfs", "-s"])), network::shown()],
     mismatches,
     take_down: Some(&STOP),
     ..Above::SERVED

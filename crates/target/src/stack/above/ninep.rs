@@ -1,6 +1,6 @@
 //! 9P2000.L: the kernel's client, and diod as the server, by TCP over the loopback device.
 
-use super::network::{IP, SHOWN};
+use super::network::IP;
 use super::*;
 
 pub(crate) const NINEP: Above = Above {
@@ -30,7 +30,7 @@ pub(crate) const NINEP: Above = Above {
         let options = format!("trans=tcp,port={PORT},version=9p2000.L,access=any,uname=root,aname={}", seat.data());
         argv(["mount", "-t", "9p", "-o", &options, "127.0.0.1", &seat.at()])
     },
-    facts: |_| &[SHOWN],
+    facts: |_| vec![network::shown()],
     mismatches: |seat, _, served| network::mismatch(&seat.settings, served).into_iter().collect(),
     ..Above::SERVED
 };

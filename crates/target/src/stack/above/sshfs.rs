@@ -5,7 +5,7 @@
 //! shaped, the server listens on a port. Keys of both sides are made for the cell and lie in
 //! memory.
 
-use super::network::{SETTINGS, SHOWN, is_shaped};
+use super::network::{SETTINGS, is_shaped};
 use super::*;
 
 pub(crate) const SSHFS: Above = Above {
@@ -33,7 +33,7 @@ pub(crate) const SSHFS: Above = Above {
     ],
     make,
     mount,
-    facts: |seat| if is_shaped(&seat.settings) { &[SHOWN] } else { &[] },
+    facts: |seat| is_shaped(&seat.settings).then(network::shown).into_iter().collect(),
     mismatches: |seat, _, served| network::mismatch(&seat.settings, served).into_iter().collect(),
     ..Above::SERVED
 };
