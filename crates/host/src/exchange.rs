@@ -44,6 +44,9 @@ pub(crate) struct Report<'a> {
     /// The best target of each file system, the fastest first; empty where none has several.
     #[serde(skip_deserializing)]
     pub best_of_each: Vec<BestOfFilesystem>,
+    /// Of phases that `pickfs why` has explained.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub explained: Vec<Explained>,
     #[serde(skip_deserializing)]
     pub not_measured: Vec<Missing>,
     #[serde(skip_deserializing)]
@@ -245,6 +248,50 @@ pub(crate) struct Estimate {
     pub rounds: usize,
     #[schemars(with = "Option<f64>")]
     pub share_above: f64,
+}
+
+/// What two targets took in a phase, or in all phases of a work, and what that is made of, in a
+/// simulation of the first round. Times of parts and the rest sum to the whole, and so do shares,
+/// which are of the reference's time.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Explained {
+    pub work: String,
+    pub phase: String,
+    pub target: String,
+    pub reference: String,
+    /// The model of a disk, where the run was no simulation.
+    pub simulated_on: Option<String>,
+    pub target_ns: f64,
+    pub reference_ns: f64,
+    /// By how much the target takes longer.
+    pub share: f64,
+    /// The largest difference first.
+    pub parts: Vec<ExplainedPart>,
+    /// What has no owner.
+    pub target_rest_ns: f64,
+    pub reference_rest_ns: f64,
+    pub rest_share: f64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ExplainedPart {
+    /// The owner of processor time, or what an idle processor waited for.
+    pub owner: String,
+    #[schemars(extend("enum" = ["busy", "idle"]))]
+    pub state: &'static str,
+    pub share: f64,
+    pub target: ExplainedTime,
+    pub reference: ExplainedTime,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ExplainedTime {
+    pub ns: f64,
+    /// That ended, also where nothing waited for them.
+    pub requests: u64,
+    /// What the disk did for the requests, where it was waited for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts_ns: BTreeMap<&'static str, f64>,
 }
 
 #[derive(Serialize, JsonSchema)]

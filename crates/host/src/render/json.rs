@@ -1,8 +1,9 @@
 //! Our own JSON: all that a report says and all that it is made of, in the layout of
 //! [`crate::exchange`].
 
-use super::tables::{finding_name, method_name};
+use super::tables::{self, finding_name, method_name};
 use super::{Format, Options};
+use crate::analysis::owners::{Cause, Pair, Spent};
 use crate::analysis::raw::{RawCell, better_name, unit_name};
 use crate::analysis::{self, Champion, Fact, Gate, Hole, Model, Panel, Proof, Race, VerdictKind, WorkReport};
 use crate::exchange::*;
@@ -72,6 +73,7 @@ fn report(model: &Model) -> Report<'_> {
         overall: model.overall.as_ref().map(|overall| work(model, &overall.work)),
         works: model.works.iter().map(|one| work(model, one)).collect(),
         best_of_each: model.champions.iter().flat_map(|found| &found.rows).map(|row| best_of(model, row)).collect(),
+        explained: explained(model),
         not_measured: model.holes.iter().map(|hole| missing(hole, target_name(hole.target))).collect(),
         doubts: model
             .flags
@@ -93,6 +95,37 @@ fn report(model: &Model) -> Report<'_> {
         looks: raw.looks.clone(),
         cells: List::each(|| raw.cells.iter().map(|one| cell(model, one))),
     }
+}
+
+fn explained(model: &Model) -> Vec<Explained> {
+    let time = |spent: &Spent| ExplainedTime {
+        ns: spent.ns,
+        requests: spent.requests,
+        parts_ns: spent.parts_ns.iter().map(|(part, ns)| (part.word(), *ns)).collect(),
+    };
+    let part = |cause: &Cause| ExplainedPart {
+        owner: cause.owner.clone(),
+        state: tables::state_name(cause.state),
+        share: cause.share,
+        target: time(&cause.target),
+        reference: time(&cause.reference),
+    };
+    let of = |simulated_on: &Option<String>, pair: &Pair| Explained {
+        work: pair.work.clone(),
+        phase: pair.difference.phase.clone(),
+        target: pair.target.clone(),
+        reference: pair.reference.clone(),
+        simulated_on: simulated_on.clone(),
+        target_ns: pair.difference.target_ns,
+        reference_ns: pair.difference.reference_ns,
+        share: pair.difference.share,
+        parts: pair.difference.causes.iter().map(part).collect(),
+        target_rest_ns: pair.difference.target_rest_ns,
+        reference_rest_ns: pair.difference.reference_rest_ns,
+        rest_share: pair.difference.rest_share,
+    };
+    let kept = model.why.iter();
+    kept.flat_map(|kept| kept.pairs.iter().map(move |pair| of(&kept.simulated_on, pair))).collect()
 }
 
 fn to_use(advice: Advice) -> ToUse {

@@ -11,6 +11,7 @@ use crate::wording::machines::MachinesReport;
 use crate::wording::marks::{self, Mark};
 use crate::wording::ranking::{self, Choice};
 use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
+use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
 use std::io::{self, Write};
 
 pub(crate) const MARKDOWN: Format = Format {
@@ -47,6 +48,7 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
     list(headings::NOT_MEASURED, &missing, out)?;
     list(headings::SETTINGS, &in_effect(model), out)?;
+    ledgers(model, out)?;
     writeln!(
         out,
         "<sub>pickfs {}, run {}, {}</sub>",
@@ -104,6 +106,25 @@ fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()
     }
     let legend = marks::legend(model, work, &marks::used(&work.phases));
     writeln!(out, "\n{}\n", escaped(&legend))
+}
+
+/// Folded: they are long.
+fn ledgers(model: &Model, out: &mut dyn Write) -> io::Result<()> {
+    let ledgers = model.ledgers();
+    if ledgers.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<details><summary>{}</summary>\n\n{}\n", headings::LEDGERS, escaped(LEDGERS))?;
+    for Ledger { title, heads, rows, proofs } in ledgers {
+        writeln!(out, "#### {}\n", escaped(&title))?;
+        let indented = |name, is_part| if is_part { format!("\u{a0}\u{a0}{name}") } else { name };
+        let row = |row: LedgerRow| std::iter::once(indented(row.name, row.is_part)).chain(row.cells).collect();
+        let rows = std::iter::once(heads.map(String::from).to_vec()).chain(rows.into_iter().map(row));
+        table(&rows.collect::<Vec<_>>(), out)?;
+        proofs.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
+        writeln!(out)?;
+    }
+    writeln!(out, "</details>\n")
 }
 
 fn best_of_each(model: &Model, champions: &Champions, out: &mut dyn Write) -> io::Result<()> {

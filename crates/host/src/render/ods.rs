@@ -63,6 +63,10 @@ fn sheets(model: &Model, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
     sheet("Summary", &tables::summary_header(), tables::summary(model), out)?;
     sheet("Chart data", tables::CHART, tables::chart(model), out)?;
+    let mut why = tables::why(model).peekable();
+    if why.peek().is_some() {
+        sheet("Why", tables::WHY, why, out)?;
+    }
     let mut rows = tables::samples(model).peekable();
     for number in 1.. {
         let name = if number == 1 { "Samples".to_string() } else { format!("Samples {number}") };

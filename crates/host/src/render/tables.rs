@@ -1,6 +1,7 @@
 //! The tables that spreadsheet formats share: one row a sample, one row a summary, and what a chart
 //! needs.
 
+use crate::analysis::owners::{Cause, Pair, State};
 use crate::analysis::raw::{better_name, unit_name};
 use crate::analysis::{Comparison, Figure, Model, Panel, Row, WorkReport};
 use crate::wording::marks;
@@ -174,6 +175,54 @@ fn chart_row<'a>(model: &'a Model, work: &'a WorkReport, panel: &'a Panel, row: 
         arms.map(|(below, _)| below).into(),
         arms.map(|(_, above)| above).into(),
     ]
+}
+
+pub(crate) const WHY: &[&str] = &[
+    "work",
+    "phase",
+    "target",
+    "reference",
+    "processor",
+    "owner",
+    "share of the reference's time",
+    "target in ns",
+    "reference in ns",
+    "target's requests",
+    "reference's requests",
+];
+
+/// One row for each part of what `pickfs why` has explained, and one for what has no owner: they
+/// sum to the whole.
+pub(crate) fn why(model: &Model) -> impl Iterator<Item = Vec<Value<'_>>> {
+    model.why.iter().flat_map(|kept| &kept.pairs).flat_map(|pair| {
+        let Pair { work, target, reference, difference } = pair;
+        let names = move || [work, &difference.phase, target, reference].map(|name| name.as_str().into());
+        let part = move |cause: &'_ Cause| -> [Value<'_>; 7] {
+            [
+                state_name(cause.state).into(),
+                cause.owner.clone().into(),
+                cause.share.into(),
+                cause.target.ns.into(),
+                cause.reference.ns.into(),
+                (cause.target.requests as usize).into(),
+                (cause.reference.requests as usize).into(),
+            ]
+        };
+        let times = [difference.rest_share, difference.target_rest_ns, difference.reference_rest_ns];
+        let [share, one, other] = times.map(Value::from);
+        let name = "not accounted for".into();
+        let rest = [Value::Nothing, name, share, one, other, Value::Nothing, Value::Nothing];
+        let parts = difference.causes.iter().map(part).chain([rest]);
+        parts.map(move |part| names().into_iter().chain(part).collect())
+    })
+}
+
+/// What the processor did.
+pub(crate) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Busy => "busy",
+        State::Idle => "idle",
+    }
 }
 
 pub(crate) fn method_name(method: Method) -> &'static str {

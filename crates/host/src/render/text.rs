@@ -10,6 +10,7 @@ use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{left, lines, right, wrapped};
 use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Row as Effect, Tuned, where_it_matters};
 use crate::wording::warnings::suspicious_readings;
+use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
 use crate::wording::{champions, features, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, modifiers, presets};
 use std::fmt::Write as _;
@@ -48,6 +49,7 @@ fn report(model: &Model, options: &Options, out: &mut dyn Write) -> io::Result<(
     if let Some(criteria) = &model.criteria {
         page.criteria(criteria)?;
     }
+    page.ledgers()?;
     page.tail()
 }
 
@@ -319,6 +321,27 @@ impl Page<'_> {
         let differs =
             if found.differs { format!(" (medians of {} rounds that differ)", found.rounds) } else { String::new() };
         self.wrapped("", &format!("{}{differs}", found.summary()))
+    }
+
+    fn ledgers(&mut self) -> io::Result<()> {
+        let ledgers = self.model.ledgers();
+        if !ledgers.is_empty() {
+            writeln!(self.out, "\n{}", headings::LEDGERS)?;
+            self.wrapped("", LEDGERS)?;
+        }
+        for Ledger { title, heads, rows, proofs } in ledgers {
+            writeln!(self.out)?;
+            self.wrapped("", &title)?;
+            let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
+            table.set_header(heads);
+            for LedgerRow { name, is_part, cells } in rows {
+                table.add_row(std::iter::once(if is_part { format!("  {name}") } else { name }).chain(cells));
+            }
+            table.column_iter_mut().skip(1).take(3).for_each(|it| it.set_cell_alignment(CellAlignment::Right));
+            writeln!(self.out, "{}", table.trim_fmt())?;
+            proofs.iter().try_for_each(|line| self.wrapped("  ", line))?;
+        }
+        Ok(())
     }
 
     fn tail(&mut self) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 pub(crate) const TO_USE: &str = "To use";
 pub(crate) const WHY: &str = "Why";
+pub(crate) const LEDGERS: &str = "Why: where the time went";
 pub(crate) const WARNINGS: &str = "Warnings";
 pub(crate) const OTHER_COSTS: &str = "Other costs";
 pub(crate) const TRADE_OFFS: &str = "Trade-offs";

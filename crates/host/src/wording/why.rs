@@ -2,7 +2,7 @@
 
 use super::text::{listed, percent, signed_decimal};
 use crate::analysis::Model;
-use crate::analysis::owners::{Cause, Difference, FASTER, Outcome, Pair, Part, Proof, Removal, Spent, State};
+use crate::analysis::owners::{Cause, Difference, FASTER, Kept, Outcome, Pair, Part, Proof, Removal, Spent, State};
 use pickfs_system::units::show_duration;
 
 /// "Why btrfs takes 58 % longer than ext4 (write): 41 % is processor time in checksums and
@@ -29,7 +29,8 @@ pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f6
     let (towards_it, against_it): (Vec<&Cause>, Vec<&Cause>) =
         busy.iter().partition(|cause| cause.share * towards > 0.0);
     for busy in [towards_it, against_it].iter().filter(|busy| !busy.is_empty()) {
-        let owners: Vec<String> = busy.iter().map(|cause| cause.owner.clone()).collect();
+        let (of_one, of_both): (Vec<&Cause>, Vec<&Cause>) = busy.iter().partition(|cause| is_of_one(cause));
+        let owners: Vec<String> = of_one.iter().chain(&of_both).map(|cause| cause.owner.clone()).collect();
         let share = busy.iter().map(|cause| cause.share).sum();
         pieces.push((share, format!("is processor time in {}", listed(&owners))));
     }
@@ -43,7 +44,33 @@ pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f6
     format!("Why {target} takes {longer} {way} than {reference} ({}): {}.", found.phase, words.join(", "))
 }
 
+/// One of both spends next to nothing on it. Then it is what they differ in, and what is more of
+/// what both do, such as memory management, comes with it.
+fn is_of_one(cause: &Cause) -> bool {
+    let (one, other) = (cause.target.ns, cause.reference.ns);
+    one.min(other) < 0.1 * one.max(other)
+}
+
+/// What two targets took in a phase, or in all of a work, and what that is made of.
+pub(crate) struct Ledger<'a> {
+    pub(crate) title: String,
+    /// Above the columns: what the rows are of, and those of their cells.
+    pub(crate) heads: [&'a str; 5],
+    pub(crate) rows: Vec<LedgerRow>,
+    pub(crate) proofs: Vec<String>,
+}
+
+/// What stands above ledgers.
+pub(crate) const LEDGERS: &str = "The time of each phase by what it was spent on, in a simulation of round 1. Share: by how much the \
+                                  target takes longer, in percent of the reference's time. Shares and times of all rows sum to \
+                                  those of the last one; indented rows are parts of the one above.";
+
 impl Model {
+    /// One for each phase and pair of targets that `pickfs why` has explained.
+    pub(crate) fn ledgers(&self) -> Vec<Ledger<'_>> {
+        self.why.iter().flat_map(|kept| kept.pairs.iter().map(|pair| Ledger::of(kept, pair))).collect()
+    }
+
     /// A sentence for each pair of targets that `pickfs why` has explained.
     pub(crate) fn explanations(&self) -> Vec<String> {
         let Some(kept) = &self.why else { return Vec::new() };
@@ -59,6 +86,19 @@ impl Model {
             }
         };
         kept.whole().map(|pair| format!("{on}{}{}", said(pair), doubt(&pair.difference))).collect()
+    }
+}
+
+impl<'a> Ledger<'a> {
+    fn of(kept: &Kept, Pair { work, target, reference, difference }: &'a Pair) -> Ledger<'a> {
+        let on = kept.simulated_on.as_ref().map_or(String::new(), |disk| format!(", simulated on {disk}"));
+        let is_explained = kept.is_proved && difference.share.abs() >= kept.threshold;
+        Ledger {
+            title: format!("{work}, {}: {target} against {reference}{on}", difference.phase),
+            heads: [&difference.phase, "share", target, reference, ""],
+            rows: ledger(difference),
+            proofs: if is_explained { proofs(difference) } else { Vec::new() },
+        }
     }
 }
 
@@ -151,37 +191,56 @@ pub(crate) fn label(cause: &Cause) -> String {
 /// difference in it.
 const SHOWN: f64 = 0.005;
 
+/// A row of a ledger: an owner, or below it a part of a wait for the disk.
+pub(crate) struct LedgerRow {
+    pub(crate) name: String,
+    pub(crate) is_part: bool,
+    /// Share, the target's time, the reference's, and the requests of both.
+    pub(crate) cells: [String; 4],
+}
+
 /// A row an owner, the largest difference first, ending in a sum that is that of the rows.
-pub fn table(found: &Difference, target: &str, reference: &str) -> Vec<String> {
-    let row = |what: &str, share: f64, [one, other]: [f64; 2], requests: String| {
-        let [one, other] = [one, other].map(show_duration);
-        format!("{what:<51}{:>9}{one:>11}{other:>11}  {requests}", signed(share)).trim_end().to_string()
+pub(crate) fn ledger(found: &Difference) -> Vec<LedgerRow> {
+    let row = |name: &str, is_part: bool, share: f64, times: [f64; 2], requests: String| {
+        let [one, other] = times.map(show_duration);
+        LedgerRow { name: name.into(), is_part, cells: [signed(share), one, other, requests] }
     };
+    let whole = |name: &str, share: f64, times: [f64; 2]| row(name, false, share, times, String::new());
     let requests = |cause: &Cause| match (cause.target.requests, cause.reference.requests) {
         (0, 0) => String::new(),
         (one, other) => format!("{one}, {other} requests"),
     };
-    let rows = |cause: &Cause| {
+    let of_owner = |cause: &Cause| {
         let times = [cause.target.ns, cause.reference.ns];
-        let whole = row(&label(cause), cause.share, times, requests(cause));
-        let part = |(name, share, times): (&str, f64, [f64; 2])| row(&format!("  {name}"), share, times, String::new());
-        std::iter::once(whole).chain(parts(cause, found.reference_ns).into_iter().map(part)).collect::<Vec<_>>()
+        let all = row(&label(cause), false, cause.share, times, requests(cause));
+        let part = |(name, share, times): (&str, f64, [f64; 2])| row(name, true, share, times, String::new());
+        std::iter::once(all).chain(parts(cause, found.reference_ns).into_iter().map(part)).collect::<Vec<_>>()
     };
     let is_shown = |cause: &&Cause| {
         cause.share.abs() >= SHOWN || cause.target.ns.max(cause.reference.ns) >= SHOWN * found.reference_ns
     };
     let (shown, small): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(is_shown);
-    let mut lines = vec![format!("{:<51}{:>9}{:>11}{:>11}", found.phase, "share", cut(target), cut(reference))];
-    lines.extend(shown.iter().flat_map(|cause| rows(cause)));
+    let mut rows: Vec<LedgerRow> = shown.iter().flat_map(|cause| of_owner(cause)).collect();
     let sum = |of: fn(&Cause) -> f64| small.iter().map(|cause| of(cause)).sum::<f64>();
     if !small.is_empty() {
         let times = [sum(|cause| cause.target.ns), sum(|cause| cause.reference.ns)];
-        lines.push(row(&format!("{} smaller ones", small.len()), sum(|cause| cause.share), times, String::new()));
+        rows.push(whole(&format!("{} smaller ones", small.len()), sum(|cause| cause.share), times));
     }
-    let rest = [found.target_rest_ns, found.reference_rest_ns];
-    lines.push(row("not accounted for", found.rest_share, rest, String::new()));
-    lines.push(row("all", found.share, [found.target_ns, found.reference_ns], String::new()));
-    lines
+    rows.push(whole("not accounted for", found.rest_share, [found.target_rest_ns, found.reference_rest_ns]));
+    rows.push(whole("all", found.share, [found.target_ns, found.reference_ns]));
+    rows
+}
+
+/// A ledger as lines of text.
+pub fn table(found: &Difference, target: &str, reference: &str) -> Vec<String> {
+    let line = |name: &str, [share, one, other, requests]: [&str; 4]| {
+        format!("{name:<51}{share:>9}{one:>11}{other:>11}  {requests}").trim_end().to_string()
+    };
+    let row = |LedgerRow { name, is_part, cells }: LedgerRow| {
+        line(&format!("{}{name}", if is_part { "  " } else { "" }), cells.each_ref().map(String::as_str))
+    };
+    let head = line(&found.phase, ["share", &cut(target), &cut(reference), ""]);
+    std::iter::once(head).chain(ledger(found).into_iter().map(row)).collect()
 }
 
 const OTHER_PARTS: &str = "other parts";
@@ -265,6 +324,11 @@ mod tests {
                 &[(Busy, "VFS", 50.0, 0), (Busy, "checksums", 70.0, 0)],
                 "Why btrfs takes 20 % longer than ext4 (write): 70 % is processor time in checksums, −10 % is processor time in VFS, \
                  −40 % waits for metadata reads (none, against 10), 0 % other.",
+            ),
+            (
+                130.0,
+                &[(Busy, "VFS", 80.0, 0), (Busy, "quotas", 10.0, 0), (Idle, "metadata reads", 40.0, 10)],
+                "Why btrfs takes 30 % longer than ext4 (write): 30 % is processor time in quotas and VFS, 0 % other.",
             ),
             (
                 150.0,

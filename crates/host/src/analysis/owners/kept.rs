@@ -79,7 +79,8 @@ impl Kept {
         for pair in &mut kept.pairs {
             let causes = pair.difference.causes.iter_mut().map(|cause| &mut cause.owner);
             let texts = [&mut pair.work, &mut pair.target, &mut pair.reference, &mut pair.difference.phase];
-            causes.chain(texts).for_each(|text| *text = plain(text));
+            let proofs = pair.difference.proofs.iter_mut().filter_map(|proof| proof.removal.text());
+            causes.chain(texts).chain(proofs).for_each(|text| *text = plain(text));
         }
         kept.flames.iter_mut().flat_map(Flame::texts).for_each(|text| *text = plain(text));
         (kept.run == run).then_some(kept)
@@ -99,7 +100,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Breakdown, Spent, State, between};
+    use super::super::{Breakdown, Outcome, Proof, Removal, Spent, State, between};
     use super::*;
 
     #[test]
@@ -116,12 +117,18 @@ mod tests {
             reference: "ext4".into(),
             difference: between(&breakdown(ns, phase), &breakdown(100.0, phase)).expect("a difference"),
         };
-        let pairs = vec![
+        let mut pairs = vec![
             pair("tree", ALL, 150.0),
             pair("tree", "write", 150.0),
             pair("io", "read", 150.0),
             pair("web", "read", 101.0),
         ];
+        pairs[0].difference.proofs = vec![Proof {
+            removal: Removal::Requests("reads\u{1b}[1m".into()),
+            predicted_share: 0.5,
+            simulated_share: 0.5,
+            outcome: Outcome::Confirmed,
+        }];
         let kept = Kept { run: "a".into(), threshold: 0.03, pairs, ..Kept::default() };
         let text = serde_json::to_string(&kept).expect("JSON");
         let found = Kept::read(&text, "a").expect("the same run");
@@ -129,6 +136,7 @@ mod tests {
             found.whole().map(|pair| (pair.work.as_str(), pair.difference.phase.as_str())).collect();
         assert_eq!(shown, [("tree", ALL), ("io", "read")]);
         assert_eq!(found.pairs[0].difference.causes[0].owner, "reads [1m");
+        assert_eq!(found.pairs[0].difference.proofs[0].removal, Removal::Requests("reads [1m".into()));
         assert_eq!((Kept::read(&text, "b"), Kept::read("{", "a")), (None, None));
     }
 }

@@ -87,6 +87,13 @@ impl Removal {
         *self == Removal::Processor
     }
 
+    pub(crate) fn text(&mut self) -> Option<&mut String> {
+        match self {
+            Removal::Requests(words) | Removal::Switch(words) => Some(words),
+            Removal::Layers | Removal::Compression | Removal::Processor => None,
+        }
+    }
+
     /// The kinds of requests that take no time, as the disk's driver names them.
     pub fn kinds(&self) -> Vec<String> {
         match self {

@@ -9,6 +9,7 @@ use crate::wording::advice::Advice;
 use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
 use crate::wording::text::capital;
+use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
 use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
 use pickfs_core::metric::{self, ReportTable};
@@ -71,13 +72,40 @@ pub(crate) fn to_use(advice: &Advice) -> Markup {
 pub(crate) fn why(model: &Model) -> Markup {
     let (charts, flames) = (waterfall::waterfalls(model), flame::flames(model));
     html! {
-        @if let Some(first) = charts.first() {
+        @if model.why.iter().any(|kept| !kept.pairs.is_empty()) {
             section #why aria-labelledby="why-title" {
                 h2 #why-title { (headings::WHY) }
-                (note(&first.about))
+                @if let Some(first) = charts.first() { (note(&first.about)) }
                 div.charts { @for chart in &charts { (figure(chart)) } }
                 @if let Some(first) = flames.first() { (note(&first.about)) }
                 div.charts.whole { @for chart in &flames { (figure(chart)) } }
+                (ledgers(model))
+            }
+        }
+    }
+}
+
+fn ledgers(model: &Model) -> Markup {
+    let indent = |row: &LedgerRow| if row.is_part { "\u{a0}\u{a0}" } else { "" };
+    let table = |ledger: &Ledger| {
+        let rows = html! {
+            (tables::head(ledger.heads))
+            tbody {
+                @for row in &ledger.rows { tr {
+                    th scope="row" { (indent(row)) (text(&row.name)) }
+                    @for cell in &row.cells { td { (text(cell)) } }
+                } }
+            }
+        };
+        tables::titled("figures", "", &ledger.title, &rows)
+    };
+    html! {
+        details {
+            summary { (headings::LEDGERS) }
+            (note(LEDGERS))
+            @for ledger in &model.ledgers() {
+                (table(ledger))
+                (list(None, &ledger.proofs))
             }
         }
     }

@@ -420,6 +420,25 @@ fn an_explanation_is_on_the_first_screen_and_in_every_report() {
     assert!(
         pictures(&model).iter().any(|(name, picture)| name == "why-tree-xfs-ext4.svg" && picture.contains("+58.0"))
     );
+    // The whole ledger, in each format that has room for it.
+    for (format, wanted) in [
+        ("full", "│ waiting for metadata reads ┆ +58.0 % ┆ 0.16 µs ┆ 0.10 µs"),
+        ("html", "<th scope=\"row\">waiting for metadata reads</th><td>+58.0 %</td><td>0.16 µs</td><td>0.10 µs</td>"),
+        ("html", "<th scope=\"row\"> seek</th><td>+46.4 %</td>"),
+        ("markdown", "| waiting for metadata reads | +58.0 % | 0.16 µs | 0.10 µs |"),
+        ("full", "│ not accounted for ┆ 0.0 %"),
+        ("full", "waiting for metadata reads: nothing takes it away, so it is not proved"),
+        (
+            "json",
+            "{\"owner\":\"metadata reads\",\"state\":\"idle\",\"share\":0.58,\"target\":{\"ns\":158.0,\"requests\":0,\"parts_ns\":{\"seek\":",
+        ),
+    ] {
+        let shown = in_one_line(&rendered(&model, format));
+        assert!(shown.contains(wanted), "{format}: {wanted}: {shown}");
+    }
+    let sheets: Vec<_> = tables::why(&model).collect();
+    assert!(sheets.iter().all(|row| row.len() == tables::WHY.len()) && sheets.len() == 2, "one cause, and the rest");
+    assert!(!in_one_line(&rendered(&model, "text")).contains("not accounted for"), "the answer on one screen");
     model.why = Some(Kept { is_proved: false, simulated_on: Some("nvme".into()), ..kept });
     let said = in_one_line(&rendered(&model, "text"));
     assert!(said.contains("Simulated on nvme: Why xfs takes") && said.contains("The causes are not proved."), "{said}");
