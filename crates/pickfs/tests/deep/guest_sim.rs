@@ -399,6 +399,39 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
     lab.assert_nothing_left();
 }
 
+const READ_IN_PIECES: &str = r#"
+name = "pieces"
+about = "the driver's list of waits, read in pieces of less than a line"
+main = "turns"
+seconds = 1
+
+[setting.turns]
+kind = "count"
+default = "1"
+about = "nothing"
+
+[[phase]]
+name = "read"
+about = "each line is one of the driver's, and the last one is whole"
+starts = "warm"
+run = ["sh", "-c", 'set -e; dd if=/proc/simdisk_waits bs=7 of=pieces 2>dd.txt; test "$(tail -c 1 pieces | wc -l)" = 1; test "$(wc -l < pieces)" -gt 3; if grep -Ev "^[RWFDt][^ ]* [0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9]+( [0-9]:[0-9]+)*$" pieces; then exit 1; fi']
+"#;
+
+/// A parameter of the module would be cut where it is longer than a page.
+#[test]
+fn the_list_of_waits_is_read_in_pieces() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.path("pieces.toml"), READ_IN_PIECES).expect("a recipe");
+    let work = "workload = \"tree\", like = \"site\", scale = 0.02";
+    let plan = PLAN.replace(work, "workload = \"./pieces.toml\"").replace(", { fs = \"btrfs\" }", "");
+    let said = lab.run_plan(&plan).code(0);
+    assert_eq!(lab.folded().cells[0].outcome, Some(Outcome::Done), "{}", said.err);
+    lab.assert_nothing_left();
+}
+
 /// Instructions weigh by the pace at which they ran, so parts sum to the whole with compression
 /// too.
 #[test]

@@ -56,39 +56,25 @@ pub enum Count {
     Collected,
 }
 
-/// What the time of a request is made of, in the order of `enum sim_part`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// Behind other requests, or what the disk does on behalf of others.
-    Queue,
-    /// A volume's limit of operations.
-    Rate,
-    Controller,
-    Seek,
-    Turn,
-    Transfer,
-    Die,
-    Collection,
-    Link,
-    /// What FLUSH and FUA take besides what they write.
-    Flush,
+/// Makes [`Part`] of the parts of model.h, each with its comment.
+macro_rules! parts {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// What the time of a request is made of: `enum sim_part` of model.h, in its order.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Part {
+            $($(#[$about])* $name,)*
+        }
+
+        impl Part {
+            pub const ALL: [Part; [$(stringify!($name)),*].len()] = [$(Part::$name),*];
+        }
+    };
 }
 
-impl Part {
-    pub const ALL: [Part; 10] = [
-        Part::Queue,
-        Part::Rate,
-        Part::Controller,
-        Part::Seek,
-        Part::Turn,
-        Part::Transfer,
-        Part::Die,
-        Part::Collection,
-        Part::Link,
-        Part::Flush,
-    ];
+include!(concat!(env!("OUT_DIR"), "/parts.rs"));
 
+impl Part {
     pub fn word(self) -> &'static str {
         match self {
             Part::Queue => "queue",

@@ -255,7 +255,7 @@ impl Stage<'_, '_> {
 
     /// What the processor of a simulation has waited for so far. Reading it waits for nothing.
     fn waits(&self) -> String {
-        let shown = || std::fs::read_to_string("/sys/module/simdisk/parameters/waits").unwrap_or_default();
+        let shown = || std::fs::read_to_string("/proc/simdisk_waits").unwrap_or_default();
         if self.link.is_simulated() { shown() } else { String::new() }
     }
 

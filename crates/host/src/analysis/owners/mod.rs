@@ -15,7 +15,7 @@ pub use profile::Pace;
 pub use proof::{FASTER, FREE, Outcome, Proof, Removal};
 pub use table::is_owner;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use pickfs_core::protocol::PhaseClock;
 pub use pickfs_system::sys::disk_model::Part;
 use profile::{Executed, Stretch, Symbols};
@@ -148,6 +148,11 @@ fn breakdown<'e, 't: 'e>(
 ) -> Result<Breakdown> {
     let mut found = Breakdown { phase: clock.phase.clone(), time_ns: clock.returned_ns as f64, ..Breakdown::default() };
     let [before, between, after] = &clock.waits;
+    // There are some from when the file system was made.
+    ensure!(
+        !after.is_empty(),
+        "the disk's driver shows no waits: it is not that of this version (`pickfs disk driver`)"
+    );
     found.add_stretch(executed(Stretch::Work).context("it was not counted")?, &waits::between(before, between)?);
     if clock.until_durable {
         found.time_ns += clock.sync_ns as f64;
@@ -257,8 +262,8 @@ mod tests {
         "clock 1 1 0 1 0 20\nffffffff81000000 300\n5555 100\nclock 1 2 0 1 0 0\nffffffffc0001000 100\n";
     const WAITS: [&str; 3] = [
         "R 1 4096 50 50 1\n",
-        "R 3 8192 90 80 2 s12 t18\ntimer 0 0 0 40 1\n",
-        "R 3 8192 90 80 2 s12 t18\nW 1 512 30 30 1\ntimer 0 0 0 40 1\n",
+        "R 3 8192 90 80 2 3:12 4:18\ntimer 0 0 0 40 1\n",
+        "R 3 8192 90 80 2 3:12 4:18\nW 1 512 30 30 1\ntimer 0 0 0 40 1\n",
     ];
 
     #[test]

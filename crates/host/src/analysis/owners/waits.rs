@@ -20,20 +20,18 @@ pub(crate) struct Wait {
     pub parts_ns: [u64; PARTS],
 }
 
-/// Letters of the parts, in the order of the driver's.
-const LETTERS: &str = "qrcstxdglf";
-
 /// By kind, as the driver names it.
 pub(crate) type Waits = BTreeMap<String, Wait>;
 
-/// Of "s500000", half a millisecond of a seek.
+/// Of "3:500000", half a millisecond of a seek, which is number 3 of [`Part`].
 fn part(word: &str) -> Option<(usize, u64)> {
-    let letter = word.chars().next()?;
-    Some((LETTERS.find(letter)?, word[letter.len_utf8()..].parse().ok()?))
+    let (at, ns) = word.split_once(':')?;
+    let at = at.parse().ok().filter(|at| *at < PARTS)?;
+    Some((at, ns.parse().ok()?))
 }
 
 impl Wait {
-    /// Of "12 49152 980000 700000 11 s500000 t200000".
+    /// Of "12 49152 980000 700000 11 3:500000 4:200000".
     fn parse(numbers: &str) -> Option<Wait> {
         let words: Vec<&str> = numbers.split(' ').collect();
         let (counts, parts) = words.split_at_checked(5)?;
@@ -68,14 +66,14 @@ impl Wait {
     }
 }
 
-/// Of lines "RM 12 49152 980000 700000 11 s500000 t200000".
+/// Of lines "RM 12 49152 980000 700000 11 3:500000 4:200000".
 fn parse(text: &str) -> Result<Waits> {
     let read = |line: &str| {
         let (kind, numbers) = line.split_once(' ')?;
         Some((kind.to_string(), Wait::parse(numbers)?))
     };
-    // The kernel gives at most a page of a parameter, and what it cuts may still read as numbers.
-    ensure!(text.is_empty() || text.ends_with('\n'), "the disk's driver has more kinds of waits than it can show");
+    // What is cut may still read as numbers.
+    ensure!(text.is_empty() || text.ends_with('\n'), "what the disk's driver shows of waits is cut off");
     let mut all = Waits::new();
     for line in text.lines() {
         let (kind, wait) = read(line).with_context(|| format!("`{line}` is no line of the disk's driver"))?;
@@ -167,24 +165,23 @@ mod tests {
             7,
             "two places in a function"
         );
-        let parts = between("R 1 8 9 9 1 s7 t2\n", "R 2 8 99 99 2 s17 t12 x70\n").expect("parts")["R"];
+        let parts = between("R 1 8 9 9 1 3:7 4:2\n", "R 2 8 99 99 2 3:17 4:12 5:70\n").expect("parts")["R"];
         assert_eq!((parts.idle_ns, parts.shares()[2]), (90, (Part::Transfer, 70.0 / 90.0)));
-        for line in ["R 1\n", "R 1 8 9 9 1 z7\n", "R 1 8 9 9 1 s\n", "R 1 8 9 9 1 é7\n", "R 1 8 9 9 1 s7"] {
+        for line in ["R 1\n", "R 1 8 9 9 1 10:7\n", "R 1 8 9 9 1 3:\n", "R 1 8 9 9 1 s7\n", "R 1 8 9 9 1 3:7"] {
             assert!(between("", line).is_err(), "{line}");
         }
         assert_eq!(between("", "").expect("nothing"), Waits::new());
     }
 
-    /// What the driver shows is read by the same letters, and in the same order.
+    /// As long as a list of all kinds that there can be, each with all its parts.
     #[test]
-    fn parts_have_the_letters_of_the_driver() {
-        let [driver, model] =
-            [include_str!("../../executor/sim/waits.c"), pickfs_system::sys::disk_model::SOURCES[1].1];
-        assert!(driver.contains(&format!("letters_of_parts[] = \"{LETTERS}\";")));
-        let names = Part::ALL.map(|part| format!("SIM_PART_{}", format!("{part:?}").to_uppercase()));
-        let places = names.map(|name| model.find(&name).unwrap_or_else(|| panic!("{name}")));
-        assert!(places.is_sorted() && LETTERS.len() == PARTS && model[places[PARTS - 1]..].contains("SIM_PARTS"));
-        assert!(Part::ALL.into_iter().enumerate().all(|(at, part)| part as usize == at));
+    fn a_list_of_many_pages_is_read_whole() {
+        let parts: String = (0..PARTS).map(|at| format!(" {at}:{}", u64::MAX / 100)).collect();
+        let line = |number: u64| format!("timer:function_{number}:module {number} 1 1 {} 1{parts}\n", u64::MAX / 10);
+        let text: String = (1..=64).map(line).collect();
+        let found = between("", &text).expect("lines");
+        assert!(text.len() > 4 * 4096, "{}", text.len());
+        assert_eq!((found.len(), found["timer:function_64:module"].requests), (64, 64));
     }
 
     #[test]

@@ -3,8 +3,9 @@
  * What the processor waits for. Its idle time belongs to the request whose end wakes it, by what kind of request that is; where
  * none has ended when a task runs again, to a timer, by the function that slept. A thread of the kernel or of the agent's ends no wait where a request was
  * under way when it was woken, nor where it neither begins one nor wakes a program. It is counted always, so that cells are the same whether or not anything asks.
- * The parameter `waits` shows all since the start, a line each: kind, requests, bytes, nanoseconds that they took, idle nanoseconds,
- * how often the processor was woken, and the idle nanoseconds of each part of the model's that is not 0, such as s120 for a seek. Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata);
+ * /proc/simdisk_waits shows all since the start, a line each: kind, requests, bytes, nanoseconds that they took, idle nanoseconds,
+ * how often the processor was woken, and the idle nanoseconds of each part of the model's that is not 0, such as 3:120 for a seek. (A parameter of the
+ * module would be cut after a page; what is longer here is made anew with more room, and read in pieces.) Kinds are as blktrace has them: R, W, F or D, then F (FUA), A (read-ahead), S (sync), M (metadata);
  * or timer:FUNCTION:MODULE, or timer alone where that is unknown.
  */
 #include <linux/irqflags.h>
@@ -12,7 +13,9 @@
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/proc_fs.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/timer.h>
 #include <linux/tracepoint.h>
@@ -50,8 +53,6 @@ static int (*is_of_scheduler)(unsigned long place);
 /* The function of a timer that wakes a task which sleeps, so that timer says nothing. */
 static unsigned long wakes_sleeper;
 static const char operations[] = "RWFD";
-/* In the order of `enum sim_part`. */
-static const char letters_of_parts[] = "qrcstxdglf";
 
 /* Idle time that belongs to nothing yet, the wakes in it, and since when the processor sleeps. */
 static u64 idle, wakes, since;
@@ -258,20 +259,19 @@ void waits_ended(struct request *rq, u64 took, const sim_word *parts)
 	}
 }
 
-static int show_wait(char *text, int length, const char *name, const struct wait *w)
+static void show_wait(struct seq_file *text, const char *name, const struct wait *w)
 {
 	int i;
 
-	length += scnprintf(text + length, PAGE_SIZE - length, "%s %llu %llu %llu %llu %llu", name, w->requests, w->bytes, w->took, w->idle,
-			    w->wakes);
+	seq_printf(text, "%s %llu %llu %llu %llu %llu", name, w->requests, w->bytes, w->took, w->idle, w->wakes);
 	for (i = 0; i < SIM_PARTS; i++)
 		if (w->parts[i])
-			length += scnprintf(text + length, PAGE_SIZE - length, " %c%llu", letters_of_parts[i], w->parts[i]);
-	return length + scnprintf(text + length, PAGE_SIZE - length, "\n");
+			seq_printf(text, " %d:%llu", i, w->parts[i]);
+	seq_putc(text, '\n');
 }
 
 /* "timer:FUNCTION:MODULE". */
-static int show_sleeper(char *text, int length, const struct sleeper *sleeper)
+static void show_sleeper(struct seq_file *text, const struct sleeper *sleeper)
 {
 	char symbol[KSYM_SYMBOL_LEN] = "", name[KSYM_SYMBOL_LEN + 8], *module;
 
@@ -283,13 +283,13 @@ static int show_sleeper(char *text, int length, const struct sleeper *sleeper)
 	if (module)
 		*module = 0;
 	scnprintf(name, sizeof(name), "timer:%s:%s", symbol, module ? module + 2 : "");
-	return show_wait(text, length, name, &sleeper->wait);
+	show_wait(text, name, &sleeper->wait);
 }
 
-static int show(char *text, const struct kernel_param *parameter)
+static int show(struct seq_file *text, void *unused)
 {
 	unsigned long flags;
-	int i, length = 0;
+	int i;
 
 	local_irq_save(flags);
 	/* Who asks runs. */
@@ -303,16 +303,13 @@ static int show(char *text, const struct kernel_param *parameter)
 			continue;
 		scnprintf(name + 1, sizeof(name) - 1, "%s%s%s%s", i & HAS_FUA ? "F" : "", i & HAS_AHEAD ? "A" : "",
 			  i & HAS_SYNC ? "S" : "", i & HAS_META ? "M" : "");
-		length = show_wait(text, length, i == TIMERS ? "timer" : name, &waits[i]);
+		show_wait(text, i == TIMERS ? "timer" : name, &waits[i]);
 	}
 	for (i = 0; i < SLEEPERS && sleepers[i].place; i++)
-		length = show_sleeper(text, length, &sleepers[i]);
+		show_sleeper(text, &sleepers[i]);
 	local_irq_restore(flags);
-	return length;
+	return 0;
 }
-
-static const struct kernel_param_ops operations_of_waits = { .get = show };
-module_param_cb(waits, &operations_of_waits, NULL, 0400);
 
 #ifdef CONFIG_TRACEPOINTS
 static void see(struct tracepoint *point, void *unused)
@@ -333,9 +330,11 @@ void waits_begin(void)
 	is_of_scheduler = (void *)address_of("in_sched_functions");
 	wakes_sleeper = address_of("process_timeout");
 	for_each_kernel_tracepoint(see, NULL);
+	proc_create_single("simdisk_waits", 0400, NULL, show);
 }
 #else
 void waits_begin(void)
 {
+	proc_create_single("simdisk_waits", 0400, NULL, show);
 }
 #endif

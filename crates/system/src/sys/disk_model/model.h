@@ -134,7 +134,7 @@ enum sim_count {
 	SIM_COLLECTED
 };
 
-/* What the time of a request is made of, from when it comes to its end. */
+/* What the time of a request is made of, from when it comes to its end. Each has a line with its comment: build.rs makes Rust's list of them. */
 enum sim_part {
 	SIM_PART_QUEUE, /* waits behind other requests, or for what the disk does on behalf of others */
 	SIM_PART_RATE, /* a volume's limit of operations */
