@@ -60,16 +60,18 @@ const PLANTED: &[Planted] = &[
         "fs = 'ext4', machine = { disk = 'sata-ssd' }, sysctl = { dirty_bytes = 262144 }", "write", "idle", &["writes", "a timer in balance_dirty_pages"]),
     ("full-drive", SITE, "fs = 'ext4', machine = { disk = 'sata-ssd', disk_fill = '0%' }",
         "fs = 'ext4', machine = { disk = 'sata-ssd', disk_fill = '100%' }", "write", "idle", &["writes", "synchronous writes", "flushes"]),
-    ("discard", SITE, "fs = 'ext4', machine = { disk = 'slow-trim.toml' }",
-        "fs = 'ext4', mount = ['discard'], machine = { disk = 'slow-trim.toml' }", "remove", "idle", &["discards"]),
+    // ext4 discards after its commit, for which nothing waits.
+    ("discard", SITE, "fs = 'btrfs', machine = { disk = 'slow-trim.toml' }",
+        "fs = 'btrfs', mount = ['discard=sync'], machine = { disk = 'slow-trim.toml' }", "remove", "idle", &["discards"]),
     ("bindfs", SITE, "fs = 'ext4', machine = { disk = 'none' }",
         "fs = 'ext4', above = ['bindfs'], machine = { disk = 'none' }", "tar-read", "busy", &["the program bindfs and its system calls"]),
-    ("agcount", SITE, "fs = 'xfs', machine = { disk = 'hdd-7200' }",
-        "fs = 'xfs', mkfs = ['-d', 'agcount=32'], machine = { disk = 'hdd-7200' }", "tar-read", "idle", &["read-ahead", "reads", "metadata reads"]),
+    // Groups that are large enough for a log.
+    ("agcount", SITE, "fs = 'xfs', backing = { memory = '2GiB' }, machine = { disk = 'hdd-7200' }",
+        "fs = 'xfs', mkfs = ['-d', 'agcount=16'], backing = { memory = '2GiB' }, machine = { disk = 'hdd-7200' }", "tar-read", "idle", &["metadata reads"]),
     ("hash-order", FOLDER, "fs = 'ext4', mkfs = ['-O', '^dir_index'], machine = { disk = 'hdd-7200' }",
         "fs = 'ext4', machine = { disk = 'hdd-7200' }", "tar-read", "idle", &["read-ahead", "reads", "metadata reads"]),
     ("quotas", SITE, "fs = 'btrfs', machine = { disk = 'none' }",
-        "fs = 'btrfs', mkfs = ['-R', 'quota'], machine = { disk = 'none' }", "write", "busy", &["space accounting", "lookup in trees and directories"]),
+        "fs = 'btrfs', mkfs = ['-R', 'quota'], machine = { disk = 'none' }", "remove", "busy", &["quotas and back references"]),
     ("luks", SITE, "fs = 'ext4', machine = { disk = 'none' }",
         "fs = 'ext4', layers = ['luks'], machine = { disk = 'none' }", "tar-read", "busy", &["encryption", "layers below the file system", "other"]),
     ("sync-mount", SITE, "fs = 'ext4'",
@@ -144,7 +146,15 @@ fn complaint((name, _, _, _, phase, state, owners): &Planted, found: &Value) -> 
     let largest = &difference["difference"]["causes"][0];
     let share = difference["difference"]["share"].as_f64().expect("a share");
     println!("{name}: {}", difference["sentence"]);
-    let is_found = largest["state"] == *state && owners.iter().any(|owner| largest["owner"] == *owner);
+    // The sentence adds up the processor's time, and names first what only one of both does: with it
+    // comes more of what both do.
+    let sentence = difference["sentence"].as_str().expect("a sentence");
+    let is_first = |owner: &&str| {
+        let first = sentence.split_once("): ").expect("causes").1.split_once(" % is processor time in ");
+        first.is_some_and(|(share, named)| share.parse::<f64>().is_ok() && named.starts_with(*owner))
+    };
+    let is_owner = |owner: &&str| largest["owner"] == **owner || (*state == "busy" && is_first(owner));
+    let is_found = largest["state"] == *state && owners.iter().any(is_owner);
     (!is_found || share.abs() < 0.03).then(|| format!("{name}: {share}, {largest}"))
 }
 

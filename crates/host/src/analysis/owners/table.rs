@@ -14,6 +14,7 @@ const CHECKSUMS: &str = "checksums";
 pub(crate) const COMPRESSION: &str = "compression";
 const ENCRYPTION: &str = "encryption";
 const ACCOUNTING: &str = "space accounting";
+const QUOTAS: &str = "quotas and back references";
 const DATA: &str = "the file system's reads and writes";
 const FILE_SYSTEM: &str = "the file system, other";
 pub(crate) const LAYER: &str = "layers below the file system";
@@ -68,6 +69,8 @@ const ROWS: &[Row] = &[
     ("*", &["ZSTD_*", "zstd_*", "HUF_*", "FSE_*", "HIST_*", "LZ4_*", "LZ4HC_*", "lz4_*", "lzo1x_*", "lzo_*", "lzorle*", "zlib_*", "inflate_*",
         "deflate_*", "longest_match*", "*compress*", "xz_dec*", "BIT_*", "heuristic*"], COMPRESSION),
     // File systems, by what the function is for.
+    ("btrfs", &["*qgroup*", "*ulist_*", "*backref*", "*prelim*", "find_parent_nodes", "*find_all_roots*", "*find_all_leafs*", "resolve_indirect*", "maybe_fs_roots",
+        "btrfs_get_fs_root_commit_root"], QUOTAS),
     ("jbd2", &["*"], LOG),
     ("ext4", &["*journal*", "ext4_*commit*", "ext4_sync_file*", "ext4_fc_*"], LOG),
     ("xfs", &["xlog_*", "xfs_log_*", "xfs_trans_*", "*cil*", "xfs_*_item_*", "xfs_ail*", "xfsaild*", "xfs_buf_item*", "xfs_defer*"], LOG),
@@ -85,7 +88,7 @@ const ROWS: &[Row] = &[
     ("f2fs", &["*segment*", "*allocate*", "*_seg_*", "*sit_*", "*nid*", "*curseg*", "*victim*", "*gc*"], ALLOCATION),
     ("ext4", &["*reserve*", "*quota*", "ext4_da_release*", "ext4_da_update*", "*free_clusters"], ACCOUNTING),
     ("xfs", &["*quota*", "xfs_qm*", "xfs_mod_*", "*reserve*", "xfs_icsb*"], ACCOUNTING),
-    ("btrfs", &["*space_info*", "*block_rsv*", "*reserve*", "*qgroup*", "*delalloc_release*", "*delalloc_space*", "*flush_space*", "*outstanding*",
+    ("btrfs", &["*space_info*", "*block_rsv*", "*reserve*", "*delalloc_release*", "*delalloc_space*", "*flush_space*", "*outstanding*",
         "btrfs_calc*", "*set_delalloc*", "*clear_delalloc*", "btrfs_get_alloc_profile"], ACCOUNTING),
     ("", &["percpu_counter*", "__percpu_counter*", "dquot*", "__dquot*", "inode_*_bytes", "__inode_*_bytes"], ACCOUNTING),
     ("ext4", &["*lookup*", "*find_entry*", "dx_*", "*htree*", "*readdir*", "*dirhash*", "ext4fs_*", "str2hashbuf*", "*search_dir*", "*iget*", "*get_inode_loc*",
@@ -102,7 +105,7 @@ const ROWS: &[Row] = &[
         "xfs_inactive*", "xfs_iunlink*", "xfs_itruncate*", "xfs_ifree*", "xfs_setattr*", "xfs_bunmap*", "__xfs_bunmap*", "*inodegc*"], TREE),
     ("btrfs", &["*insert*", "*del_*", "*delete*", "*split*", "*push_*", "*balance*", "*cow_block*", "*set_extent_buffer*", "*memmove_extent*", "*memcpy_extent*",
         "*copy_extent_buffer*", "*write_extent_buffer*", "btrfs_set_*", "*setup_items*", "*update_inode*", "*fill_inode*", "*drop_extents*", "*truncate*", "*orphan*",
-        "*unlink*", "btrfs_create", "btrfs_mkdir", "btrfs_rename*", "*new_inode*", "*add_link*", "*evict*", "*delayed_*", "*extend_item*", "*ref_*", "*backref*",
+        "*unlink*", "btrfs_create", "btrfs_mkdir", "btrfs_rename*", "*new_inode*", "*add_link*", "*evict*", "*delayed_*", "*extend_item*", "*ref_*",
         "*fixup*", "*eb_*", "*extent_buffer*", "*tree_block*", "*dirty_inode*", "*tree_mod*", "*root_node*", "*header*", "*node_key*"], TREE),
     ("f2fs", &["*dentry*", "*dir*", "*node*", "*inode*", "*truncate*", "*unlink*", "*xattr*"], TREE),
     ("ext4", &["*page*", "*folio*", "*bio*", "*end_io*", "*write*", "*read*", "*map_blocks*", "*iomap*", "*get_block*"], DATA),
@@ -234,6 +237,10 @@ mod tests {
             ("find_free_extent", "btrfs", ALLOCATION),
             ("xfs_alloc_ag_vextent", "xfs", ALLOCATION),
             ("btrfs_block_rsv_release", "btrfs", ACCOUNTING),
+            ("btrfs_qgroup_account_extent", "btrfs", QUOTAS),
+            ("ulist_add_merge", "btrfs", QUOTAS),
+            ("prelim_ref_insert", "btrfs", QUOTAS),
+            ("btrfs_add_delayed_ref_head", "btrfs", LOG),
             ("ext4_htree_fill_tree", "ext4", LOOKUP),
             ("btrfs_search_slot", "btrfs", LOOKUP),
             ("xfs_dir_lookup", "xfs", LOOKUP),
