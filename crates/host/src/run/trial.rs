@@ -6,14 +6,16 @@
 //! Not in guests, where each trial would be a boot, and not before a single round, which finds out
 //! the same.
 
+use super::pace::Pace;
 use super::progress::{Progress, Silent};
 use super::supervise::{JobEnd, Supervisor};
 use anyhow::{Result, bail};
 use pickfs_core::journal::*;
-use pickfs_core::plan::{Cell, Plan, Target, cell_id, order};
+use pickfs_core::plan::{Cell, Plan, Stop, Target, cell_id, order};
 use pickfs_core::protocol::{CellsRun, Job};
+use pickfs_system::units::show_duration;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Enough to touch memory, programs and disk; longer works are cut off.
 const WARM_UP: Duration = Duration::from_secs(10);
@@ -21,7 +23,7 @@ const WARM_UP: Duration = Duration::from_secs(10);
 /// False where the run was stopped on request.
 pub(crate) fn all(supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<bool> {
     let plan = supervisor.plan();
-    let asked_for = plan.reference.clone();
+    let (asked_for, begun) = (plan.reference.clone(), Instant::now());
     if supervisor.cells_run() == CellsRun::Elsewhere || plan.stop.most_rounds() == 1 {
         return Ok(true);
     }
@@ -43,11 +45,29 @@ pub(crate) fn all(supervisor: &mut Supervisor, progress: &mut dyn Progress) -> R
     if plan.reference != asked_for {
         progress.remark(&format!("the reference is {} now", plan.reference));
     }
-    let is_fit = |cell: &Cell| !supervisor.folded().is_left_out(&cell.target, &cell.work.name);
-    match order(&plan, 1).iter().find(|cell| is_fit(cell)) {
-        Some(cell) => warm_up(cell, supervisor, progress),
-        None => bail!("nothing can be measured: every target was left out"),
+    let mut fit = order(&plan, 1);
+    fit.retain(|cell| !supervisor.folded().is_left_out(&cell.target, &cell.work.name));
+    let Some(cell) = fit.first() else { bail!("nothing can be measured: every target was left out") };
+    let Some(took) = warm_up(cell, supervisor, progress)? else { return Ok(false) };
+    // A cell that was cut off says nothing, nor does one of several works about the others.
+    if took < WARM_UP && plan.works.len() == 1 && Pace::known(&plan).is_none() {
+        let round = took.as_secs_f64() * fit.len() as f64;
+        progress.remark(&from_now(&plan.stop, round, begun.elapsed().as_secs_f64()));
     }
+    Ok(true)
+}
+
+/// By a warm-up: a first run of its work has nothing better. Times are in seconds: of a `round`,
+/// and how much of the budget is `used`.
+fn from_now(stop: &Stop, round: f64, used: f64) -> String {
+    let most = round * f64::from(stop.most_rounds());
+    let (at_most, latest) = match stop.budget_ns {
+        Some(budget_ns) => ("at most ", most.min((budget_ns as f64 / 1e9 - used).max(0.0) + round)),
+        None if stop.rounds.is_none() => ("at most ", most),
+        None => ("", most),
+    };
+    let [round, latest] = [round, latest].map(|seconds| show_duration(seconds * 1e9));
+    format!("by the warm-up a round takes about {round}, and the run {at_most}about {latest} from now")
 }
 
 /// It was tried, or measured, in an earlier session.
@@ -126,13 +146,35 @@ fn end_unfit(supervisor: &mut Supervisor) -> Result<()> {
     Ok(())
 }
 
-/// Fresh, however old its target is to be. How it goes is of no account: a round will tell.
-fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<bool> {
+/// Fresh, however old its target is to be. A failure has no effect: a round will show it. How long
+/// it took; `None` where the run was stopped.
+fn warm_up(cell: &Cell, supervisor: &mut Supervisor, progress: &mut dyn Progress) -> Result<Option<Duration>> {
     let target = Target { age: None, fill: None, ..cell.target.clone() };
     let limit_ns = cell.limit_ns.min(WARM_UP.as_nanos() as u64);
     progress.say(&format!("warming up: a cell of {} that does not count", target.name));
+    let begun = Instant::now();
     let ended = supervisor.cell(&as_warm_up(Cell { target, limit_ns, ..cell.clone() }), Job::WarmUp, &mut Silent)?;
     let fact = ("warm-up".to_string(), format!("a cell of {}, {}, before round 1", cell.target.name, cell.work.name));
     supervisor.take(Record::Provenance(Provenance { facts: [fact].into(), ..Provenance::default() }))?;
-    Ok(ended != JobEnd::Stopped)
+    Ok((ended != JobEnd::Stopped).then(|| begun.elapsed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_says_how_long_the_run_takes() {
+        let by = "by the warm-up a round takes about 12.0 s, and the run";
+        for (rounds, budget, words) in [
+            (Some(10), None, "about 2.0 min from now"),
+            (Some(10), Some(60), "at most about 65.0 s from now"),
+            (None, Some(5), "at most about 12.0 s from now"),
+            (None, None, "at most about 8.0 min from now"),
+        ] {
+            let budget_ns = budget.map(|seconds: u64| seconds * 1_000_000_000);
+            let stop = Stop { rounds, budget_ns, ..Stop::default() };
+            assert_eq!(from_now(&stop, 12.0, 7.0), format!("{by} {words}"));
+        }
+    }
 }
