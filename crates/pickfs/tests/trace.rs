@@ -146,6 +146,7 @@ fn a_log_of_strace_is_a_trace() {
     lab.run(&["trace", "import", "busy.log"]).code(0);
     let trace = pickfs_trace::read(&std::fs::read(lab.path("busy.pktrace")).unwrap()).unwrap();
     assert!(trace.header.threads > 10 && trace.ops.len() > 200, "{:?}", trace.header);
+    assert_eq!(trace.header.why_not_recorded("").is_empty(), trace.header.not_recorded == 0, "{:?}", trace.header);
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
     assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0));
@@ -153,6 +154,41 @@ fn a_log_of_strace_is_a_trace() {
     std::fs::write(&log, "12 1.0 read(3").unwrap();
     let said = lab.run(&["trace", "import", "busy.log"]).code(1);
     assert!(said.err.contains("line 1"), "{}", said.err);
+}
+
+#[test]
+fn what_is_made_of_a_trace_is_said() {
+    let lab = Lab::new();
+    for (words, output) in
+        [(["cut", "git-clone", "--calls", "9"], "start"), (["scale", "git-clone", "--copies", "2"], "two")]
+    {
+        let said = lab.run(&[&["trace"], &words[..], &["-o", output]].concat()).code(0).out;
+        let trace = pickfs_trace::read(&std::fs::read(lab.path(output)).unwrap()).unwrap();
+        let calls = trace.stats().calls();
+        assert!(said.starts_with(&format!("{output}: {calls} calls on files")), "{said}");
+        assert!(said.contains(" as recorded, the busiest thread takes "), "{said}");
+        assert!(said.ends_with(&format!("\nNext: sudo pickfs run --trace {output} --fs ext4,xfs,btrfs\n")), "{said}");
+    }
+}
+
+#[test]
+fn calls_that_are_not_recorded_have_a_reason_and_no_calls_no_replay() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab)) {
+        return;
+    }
+    std::fs::create_dir(lab.path("work")).unwrap();
+    std::fs::write(lab.path("outside"), "text").unwrap();
+    // Clones and copies inside the kernel, as far as this `cp` makes them.
+    let said = lab.run(&["record", "--under", "work", "-o", "a.pktrace", "--", "cp", "outside", "work/in"]).code(0).err;
+    let header = pickfs_trace::read(&std::fs::read(lab.path("a.pktrace")).unwrap()).unwrap().header;
+    let why = header.why_not_recorded(" could not be recorded: ");
+    assert_eq!(why.is_empty(), header.not_recorded == 0, "{header:?}");
+    assert!(said.contains(&why) && said.contains("could not be recorded") != why.is_empty(), "{said}");
+    let stats = lab.run(&["trace", "stats", "a.pktrace"]).code(0).out;
+    assert!(stats.contains(&header.why_not_recorded(": ")), "{stats}");
+    let said = lab.run(&["record", "--under", "work", "-o", "b.pktrace", "--", "true"]).code(0).err;
+    assert!(said.contains("There is nothing to replay, ") && !said.contains("Next: "), "{said}");
 }
 
 /// A service of a thread, and a child of it; both write what they are asked to, and live on.

@@ -11,6 +11,7 @@
 mod columns;
 mod edit;
 mod file;
+mod not_recorded;
 mod op;
 mod paths;
 pub mod record;
@@ -20,6 +21,7 @@ mod writer;
 
 pub use edit::{cut, scale};
 pub use file::{is_one, read};
+pub use not_recorded::NotRecorded;
 pub use op::{Class, Kind, MOST_ERRNO, Op, Target, attribute};
 pub use paths::{Names, Numbering, PathNode, Paths};
 pub use stats::{ClassCount, Stats};
@@ -65,6 +67,9 @@ pub struct Header {
     pub elsewhere: u64,
     /// Calls on the watched files that have no place in the format.
     pub not_recorded: u64,
+    /// Why so; recordings of old versions do not say.
+    #[serde(default, skip_serializing_if = "NotRecorded::is_none")]
+    pub reasons: NotRecorded,
     /// The program's exit code; minus the signal that ended it.
     pub exit: i32,
 }

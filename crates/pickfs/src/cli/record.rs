@@ -150,10 +150,11 @@ fn usual_output(command: &[String]) -> PathBuf {
 /// For people: what was recorded, what was not, and what to do next.
 fn summary(trace: &Trace, bytes: usize, output: &Path, under: &[PathBuf]) -> Vec<String> {
     let (header, stats, shown) = (&trace.header, trace.stats(), output.display());
-    let calls = stats.calls();
+    let calls = stats.calls() as usize;
     let size = |bytes: u64| show_bytes(bytes as f64);
     let mut lines = vec![format!(
-        "{shown}: {calls} calls on files by {} in {}; {} read, {} written; {} ({:.1} bytes a call)",
+        "{shown}: {} on files by {} in {}; {} read, {} written; {} ({:.1} bytes a call)",
+        counted(calls, "call"),
         counted(header.threads as usize, "thread"),
         show_duration(header.wall_ns as f64),
         size(stats.bytes_read),
@@ -175,7 +176,15 @@ fn summary(trace: &Trace, bytes: usize, output: &Path, under: &[PathBuf]) -> Vec
         ));
     }
     if header.not_recorded > 0 {
-        lines.push(format!("{} calls could not be recorded", header.not_recorded));
+        let calls = counted(header.not_recorded as usize, "call");
+        lines.push(format!("{calls} could not be recorded{}", header.why_not_recorded(": ")));
+    }
+    if calls == 0 {
+        let folders = folders.join(" and ");
+        lines.push(format!(
+            "There is nothing to replay, as no call was on a file below {folders}; --under names another folder"
+        ));
+        return lines;
     }
     lines.push("The trace has no names and no contents: `pickfs trace audit` shows every text in it.".into());
     lines.push(format!("Next: sudo pickfs run --trace {shown} --fs ext4,xfs,btrfs"));

@@ -6,6 +6,7 @@ use pickfs_host::wording::text::counted;
 use pickfs_system::units::{show_bytes, show_duration, show_share};
 use pickfs_trace::record::strace;
 use pickfs_trace::{Class, EntryKind, Kind, Op, Target, Trace, shipped};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -96,12 +97,12 @@ impl Verb for Arguments {
             Action::Show { trace } => show(&read(trace)?, &mut out)?,
             Action::Stats { trace } => stats(&read(trace)?).iter().try_for_each(|line| writeln!(out, "{line}"))?,
             Action::Audit { trace } => audit(&bytes(trace)?, &read(trace)?, &mut out)?,
-            Action::Cut { trace, calls, output } => write(output, &pickfs_trace::cut(&read(trace)?, *calls)?)?,
+            Action::Cut { trace, calls, output } => made(output, &pickfs_trace::cut(&read(trace)?, *calls)?, &mut out)?,
             Action::Import { log, under, output } => import(log, under, output.as_deref(), &mut out)?,
             Action::Scale { trace, copies, output } => {
                 let scaled = pickfs_trace::scale(&read(trace)?, *copies)
                     .map_err(|error| Exit::usage(format!("--copies: {error:#}")))?;
-                write(output, &scaled)?;
+                made(output, &scaled, &mut out)?;
             }
         }
         Ok(0)
@@ -130,6 +131,35 @@ fn write(output: &PathBuf, bytes: &[u8]) -> Result<()> {
     std::fs::write(output, bytes).with_context(|| format!("cannot write {}", output.display()))
 }
 
+/// A trace that was made of another one: what is in it, and how it is used.
+fn made(output: &PathBuf, bytes: &[u8], out: &mut impl Write) -> Result<()> {
+    write(output, bytes)?;
+    writeln!(out, "{}: {}", output.display(), in_short(&pickfs_trace::read(bytes)?))?;
+    writeln!(out, "{}", next(output))?;
+    Ok(())
+}
+
+/// The header of a part, or of copies, has the times of the whole recording: those of the calls are
+/// summed.
+fn in_short(trace: &Trace) -> String {
+    let (calls, all) = (trace.stats().calls() as usize, trace.ops.len());
+    let threads: BTreeSet<u32> = trace.ops.iter().map(|op| op.thread).collect();
+    let others = match all - calls {
+        0 => String::new(),
+        others => format!(" and {others} that start threads or wait for them,"),
+    };
+    format!(
+        "{} on files{others} by {}; as recorded, the busiest thread takes {}",
+        counted(calls, "call"),
+        counted(threads.len(), "thread"),
+        show_duration(trace.longest_thread_ns(1.0))
+    )
+}
+
+fn next(output: &Path) -> String {
+    format!("Next: sudo pickfs run --trace {} --fs ext4,xfs,btrfs", output.display())
+}
+
 /// A log is text, but names in it may be any bytes.
 fn import(log: &Path, under: &[PathBuf], output: Option<&Path>, out: &mut impl Write) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
@@ -144,20 +174,21 @@ fn import(log: &Path, under: &[PathBuf], output: Option<&Path>, out: &mut impl W
         .with_context(|| format!("{shown} cannot be used; log with `strace -f -yy -ttt -T -xx -o LOG COMMAND`"))?;
     let output = output.map_or_else(|| log.with_extension("pktrace"), Path::to_path_buf);
     write(&output, &bytes)?;
-    let (trace, output) = (pickfs_trace::read(&bytes)?, output.display());
+    let (trace, shown) = (pickfs_trace::read(&bytes)?, output.display());
     let (calls, header) = (trace.stats().calls(), &trace.header);
-    writeln!(out, "{output}: {calls} calls on files by {}", counted(header.threads as usize, "thread"))?;
+    writeln!(out, "{shown}: {calls} calls on files by {}", counted(header.threads as usize, "thread"))?;
     if header.elsewhere > 0 {
         writeln!(out, "{} calls on paths elsewhere are left out; --under names other folders", header.elsewhere)?;
     }
     if header.not_recorded > 0 {
-        writeln!(out, "{} calls could not be taken over", header.not_recorded)?;
+        let calls = counted(header.not_recorded as usize, "call");
+        writeln!(out, "{calls} could not be taken over{}", header.why_not_recorded(": "))?;
     }
     writeln!(
         out,
         "What lay there before is guessed from what the program found. Times to think are times between calls."
     )?;
-    writeln!(out, "Next: sudo pickfs run --trace {output} --fs ext4,xfs,btrfs")?;
+    writeln!(out, "{}", next(&output))?;
     Ok(())
 }
 
@@ -220,8 +251,8 @@ fn stats(trace: &Trace) -> Vec<String> {
     let mut lines = vec![
         format!("recorded by {} on {}, Linux {}", header.made_by, header.file_system, header.kernel),
         format!(
-            "{} calls on files by {}; exit code {}",
-            stats.calls(),
+            "{} on files by {}; exit code {}",
+            counted(stats.calls() as usize, "call"),
             counted(header.threads as usize, "thread"),
             header.exit
         ),
@@ -247,7 +278,12 @@ fn stats(trace: &Trace) -> Vec<String> {
             size(trace.tree_bytes()),
             header.uncached_bytes.map_or(String::new(), |cold| format!(", of which {} not in memory", size(cold)))
         ),
-        format!("not in it: {} calls on files elsewhere, {} others", header.elsewhere, header.not_recorded),
+        format!(
+            "not in it: {} on files elsewhere, {}{}",
+            counted(header.elsewhere as usize, "call"),
+            counted(header.not_recorded as usize, "other"),
+            header.why_not_recorded(": ")
+        ),
         String::new(),
         format!("  {:<8}{:>10}{:>10}{:>12}{:>12}", "calls", "number", "failed", "bytes", "median"),
     ];

@@ -109,6 +109,7 @@ fn finished(seen: ProgramRecord, mut scope: Scope, tree: FirstTree, known: Heade
         stop_cost_ns: seen.counts.stop_cost_ns,
         elsewhere: seen.counts.elsewhere,
         not_recorded: seen.counts.not_recorded,
+        reasons: seen.counts.reasons,
         uncached_bytes: Some(uncached),
         ..known
     };

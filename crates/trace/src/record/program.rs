@@ -270,7 +270,7 @@ impl<'a> Program<'a> {
             self.on_library_call(&made, || live.look_at_end(made.end));
             live.look_at_now();
         } else {
-            self.counts.not_recorded += 1;
+            self.counts.miss(|why| &mut why.unknown_thread);
         }
         self.ops()
     }
@@ -372,7 +372,7 @@ impl<'a> Program<'a> {
                 Resume::ToEntry
             }
             LookResult::Unknown => {
-                self.counts.not_recorded += 1;
+                self.counts.miss(|why| &mut why.partly_elsewhere);
                 Resume::ToEntry
             }
             LookResult::NoFile => Resume::ToEntry,
@@ -512,7 +512,7 @@ impl<'a> Program<'a> {
 
     fn write(&mut self, tid: i32, op: Op) {
         if !op.is_within_a_file() {
-            self.counts.not_recorded += 1;
+            self.counts.miss(|why| &mut why.beyond_files);
             return;
         }
         let thread = self.thread(tid);
@@ -551,7 +551,7 @@ impl<'a> Program<'a> {
         let parts = maps.borrow_mut().take(start, end, &mut self.objects);
         for part in parts {
             let mut ops = self.world.mapped(tid, &part).unwrap_or_else(|| {
-                self.counts.not_recorded += 1;
+                self.counts.miss(|why| &mut why.mapped);
                 Vec::new()
             });
             ops.extend(self.objects.release(part.object));

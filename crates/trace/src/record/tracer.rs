@@ -180,7 +180,9 @@ impl<'a> Tracer<'a> {
         }
         let how = match stop {
             Stop::Entry(call) if self.every_call && !is_watched(&call) => {
-                self.program.counts.not_recorded += u64::from(call.number == libc::SYS_io_uring_enter);
+                if call.number == libc::SYS_io_uring_enter {
+                    self.program.counts.miss(|why| &mut why.io_uring);
+                }
                 Resume::ToEntry
             }
             Stop::Entry(call) => {

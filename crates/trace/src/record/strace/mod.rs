@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
         for (descriptor, place) in &found.places {
             let is_open = *descriptor >= 0;
             if is_open && self.program.is_unseen_descriptor(tid, *descriptor, place) {
-                self.program.counts.not_recorded += 1;
+                self.program.counts.miss(|why| &mut why.opened_before);
             }
         }
     }
