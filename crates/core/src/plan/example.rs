@@ -85,6 +85,7 @@ pub(super) fn catalogue() -> Catalogue {
         executor: None,
         layers: vec![entry("luks", &[], ""), Entry { above: array, ..entry("md", MD, "level") }],
         above: vec![entry("gocryptfs", &[], ""), entry(OVERLAYFS, &[], "")],
+        clash: Some(|layers| (layers.len() > 2).then(|| format!("{} are too many in this test", layers.len()))),
         cannot_lie: Some(|layer, on| (layer == OVERLAYFS && on == "xfs").then_some("xfs is read-only in this test")),
         features: vec!["checksums", "compression", "metadata-checksums", "snapshots"],
     }

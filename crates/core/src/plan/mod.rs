@@ -431,6 +431,8 @@ pub struct Catalogue {
     pub above: Vec<Entry>,
     /// Why a layer above cannot lie on a file system or on another layer above, both by name.
     pub cannot_lie: Option<fn(&str, &str) -> Option<&'static str>>,
+    /// Why layers above cannot be on one target, although each could lie on the one below it.
+    pub clash: Option<fn(&[Chosen]) -> Option<String>>,
     pub workloads: Vec<Entry>,
     /// With what a target can tell each of its machine.
     pub executors: Vec<Entry>,

@@ -478,6 +478,7 @@ dirty_bytes = "1GiB"
         ("BW", "[[target]]\nfs = 'ext4'\nnodatacow = true", &[(3, "ext4 has no copy on write of data")]),
         ("BW", "[[target]]\nfs = 'btrfs'\nnodatacow = 'yes'", &[(3, "must be true or false")]),
         ("BW", "[[target]]\nfs = 'xfs'\noverlay = true", &[(3, "on xfs: xfs is read-only in this test")]),
+        ("BW", "[[target]]\nfs = 'ext4'\nabove = ['gocryptfs', 'overlayfs', 'gocryptfs']", &[(3, "3 are too many in this test")]),
         ("BW", "[[target]]\nfs = 'xfs'\nabove = ['gocryptfs', 'gocryptf', 3]", &[(3, "did you mean `gocryptfs`"), (3, "one layer")]),
         ("W", "[[target]]\noverlay = true\nbacking.directory = '/a'", &[(2, "`overlay` cannot be chosen on `directory`")]),
         ("BW", "[[target]]\nfs = 'ext4'\ndiscard = 'trim'", &[(3, "faster for every target that comes after")]),

@@ -244,6 +244,10 @@ fn check_above(table: &Table, target: &Target, reader: &Reader) {
     let layers = target.layers_above();
     let below = std::iter::once(fs).chain(layers.iter().map(|chosen| &chosen.name));
     let place = ["above", "overlay"].iter().find_map(|key| table.field(key)).map(|field| field.key_place);
+    if let Some(why) = reader.catalogue.clash.and_then(|clash| clash(&layers)) {
+        let remedy = "leave the settings of the network out, or give each of these layers to a target of its own";
+        reader.complaints.add(&place.clone().unwrap_or_default(), why, remedy);
+    }
     for (on, layer) in below.zip(&layers) {
         if let Some(why) = cannot(&layer.name, on) {
             let message = format!("{} cannot lie on {on}: {why}", layer.name);

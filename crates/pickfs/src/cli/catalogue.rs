@@ -16,6 +16,7 @@ pub fn catalogue() -> Catalogue {
         layers: layer::ALL.iter().map(|layer| layer_entry(layer)).collect(),
         above: above::ALL.iter().map(|layer| above_entry(layer)).collect(),
         cannot_lie: Some(above::objection),
+        clash: Some(above::clash),
         executors: executor::ALL.iter().map(|executor| executor_entry(*executor)).collect(),
         simulators: executor::ALL.iter().filter(|e| e.simulates()).map(|executor| executor.name()).collect(),
         unfit: Some(|name, target| zones::objection(target, executor::find(executor::ALL, name)?.host_managed(target))),

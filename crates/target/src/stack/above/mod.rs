@@ -22,7 +22,7 @@ use super::take_down::{Act, Named, Removal, TakeDown, There};
 use super::{Action, Argv, Place, Step, argv};
 pub(super) use network::NETWORK;
 use pickfs_core::journal::Undo;
-use pickfs_core::plan::{Objection, Setting, SettingKind, Settings, Target, setting};
+use pickfs_core::plan::{Chosen, Objection, Setting, SettingKind, Settings, Target, setting};
 use pickfs_core::protocol::GUEST_PROGRAMS;
 use pickfs_system::need::Need;
 use pickfs_system::process::DAEMON_MARK;
@@ -192,6 +192,11 @@ pub fn objection(name: &str, on: &str) -> Option<&'static str> {
     }
 }
 
+/// Why these layers above, the lowest first, cannot be on one target.
+pub fn clash(layers: &[Chosen]) -> Option<String> {
+    network::clash(layers)
+}
+
 /// What those of a target need.
 pub(crate) fn needs(target: &Target) -> impl Iterator<Item = Need> {
     let layers = target.layers_above().into_iter().filter_map(|chosen| Some((find(&chosen.name)?, chosen.settings)));
@@ -306,7 +311,6 @@ impl AboveMount {
 mod example {
     use super::*;
     use crate::stack::sentence;
-    use pickfs_core::plan::Chosen;
     use serde_json::json;
 
     pub(super) fn mounts(names: &[&str]) -> Vec<AboveMount> {
@@ -340,7 +344,6 @@ mod example {
 mod tests {
     use super::example::mounts;
     use super::*;
-    use pickfs_core::plan::Chosen;
 
     #[test]
     fn the_list_is_sorted_unique_and_described() {

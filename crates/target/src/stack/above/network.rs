@@ -29,6 +29,23 @@ pub(super) fn needs(settings: &Settings) -> &'static [Need] {
     if is_shaped(settings) { &[GUEST, Need::Program { name: "tc", package: "iproute2" }] } else { &[] }
 }
 
+/// Why layers above cannot be on one target: a machine has one loopback device.
+pub(super) fn clash(layers: &[Chosen]) -> Option<String> {
+    let has_network = |chosen: &&Chosen| {
+        let settings = find(&chosen.name).map_or(&[][..], |layer| layer.settings);
+        settings.iter().any(|row| row.name == DELAY.name)
+    };
+    let users: Vec<&Chosen> = layers.iter().filter(has_network).collect();
+    let shapes = users.iter().any(|chosen| is_shaped(&chosen.settings));
+    let names: Vec<&str> = users.iter().map(|chosen| chosen.name.as_str()).collect();
+    (shapes && names.len() > 1).then(|| {
+        format!(
+            "{} share one network, the loopback device of the guest, which is shaped for one of them",
+            names.join(" and ")
+        )
+    })
+}
+
 /// For a server that is reached by TCP.
 pub(super) const IP: Need = Need::Program { name: "ip", package: "iproute2" };
 
@@ -84,6 +101,26 @@ mod tests {
         let shape = "run tc qdisc add dev lo root netem limit 100000 delay 1ms rate 1gbit; back: clear network pickfsC";
         assert_eq!(said[..2], ["run ip link set lo up".to_string(), shape.to_string()]);
         assert!(!set("nfs", json!({})).iter().any(|line| line.contains("tc qdisc")));
+    }
+
+    #[test]
+    fn layers_that_share_a_network_cannot_shape_it() {
+        let chosen = |(name, settings): &(&str, serde_json::Value)| Chosen {
+            name: name.to_string(),
+            settings: Settings(serde_json::from_value(settings.clone()).expect("settings")),
+        };
+        let (slow, usual) = (json!({"delay": "1ms"}), json!({}));
+        for (layers, wanted) in [
+            (vec![("nfs", slow.clone()), ("sshfs", slow.clone())], Some("nfs and sshfs share one network")),
+            (vec![("9p", usual.clone()), ("sshfs", slow.clone())], Some("9p and sshfs share one network")),
+            (vec![("nfs", slow.clone()), ("bindfs", usual.clone())], None),
+            (vec![("nfs", usual.clone()), ("sshfs", usual)], None),
+            (vec![("sshfs", slow)], None),
+        ] {
+            let found = clash(&layers.iter().map(chosen).collect::<Vec<_>>());
+            assert_eq!(found.is_some(), wanted.is_some(), "{layers:?}");
+            assert!(found.unwrap_or_default().starts_with(wanted.unwrap_or_default()), "{layers:?}");
+        }
     }
 
     #[test]
