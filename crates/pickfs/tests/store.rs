@@ -87,6 +87,29 @@ fn what_is_no_journal_and_what_is_no_store_is_left_alone() {
     assert_eq!(std::fs::read_dir(lab.path("runs")).unwrap().count(), 4);
 }
 
+/// A file that is named itself is a slip on the command line, and stops all of it.
+#[test]
+fn a_named_file_that_is_no_journal_is_refused_before_a_store_is_made() {
+    let lab = Lab::new();
+    journals(&lab);
+    for (name, text) in [("notes", "notes\n"), ("empty", ""), ("other.jsonl", "{\"run\":{}}\n")] {
+        std::fs::write(lab.path(name), text).unwrap();
+        let refused = lab.run(&["push", "new", "runs/0.jsonl", name]).code(2);
+        assert!(refused.err.contains(&format!("{name}: this is no journal of pickfs")), "{}", refused.err);
+        assert!(!lab.path("new").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_store_without_an_answer_names_the_verb_that_lists_its_runs() {
+    let lab = Lab::new();
+    Made::new(&["ext4", "xfs"], &[1.0, 0.7], 1, 1).write(&lab.path("one.jsonl"));
+    lab.run(&["push", "store", "one.jsonl"]).code(0);
+    let asked = lab.run(&["query", "store"]).code(0);
+    assert!(asked.err.contains("`pickfs history store` lists its runs"), "{}", asked.err);
+    assert_eq!(lab.run(&["query", "store", "SELECT best FROM result WHERE best != ''"]).code(0).err, "");
+}
+
 /// Every link of the site is a file of it.
 #[test]
 fn a_site_leads_from_each_figure_to_its_evidence() {

@@ -125,7 +125,7 @@ impl Reading {
 
 /// A `run` record of a schema that we know, or anything that calls itself one of a newer schema:
 /// that is kept until a newer pickfs reads it.
-fn begins_a_journal(line: &[u8]) -> Result<()> {
+pub(super) fn begins_a_journal(line: &[u8]) -> Result<()> {
     if matches!(serde_json::from_slice(line), Ok(Record::Run(run)) if !run.id.is_empty()) {
         return Ok(());
     }

@@ -202,6 +202,12 @@ pub fn whole_lines(journal: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
+/// Whether these lines begin as those of a journal do, of this version or a newer one.
+pub fn is_journal(lines: &[u8]) -> bool {
+    let first = lines.split_inclusive(|byte| *byte == b'\n').next();
+    first.is_some_and(|line| admit::begins_a_journal(line).is_ok())
+}
+
 fn file_name(hash: &str) -> String {
     format!("{hash}.jsonl")
 }

@@ -67,7 +67,9 @@ pub(crate) fn run(hosts: &Hosts, wanted: &FarRequest) -> Outcome {
     let journals: Vec<PathBuf> = errands.into_iter().map(|(_, journal)| journal).filter(|path| path.exists()).collect();
     if journals.len() > 1 && !codes.contains(&STOPPED) {
         if let Err(error) = choices::print_between_machines(&journals) {
-            tell(&format!("nothing is said over all machines: {error:#}"));
+            let why = format!("{error:#}");
+            let why = why.strip_prefix("pickfs: ").unwrap_or(&why).trim_end();
+            tell(&format!("nothing is said over all machines: {why}"));
         }
     }
     Ok(codes.into_iter().max().unwrap_or(0))

@@ -2,8 +2,9 @@
 
 use super::{Exit, FAILED, Outcome, STOPPED, Verb, journals, there};
 use anyhow::Result;
+use pickfs_core::journal::NoJournal;
 use pickfs_host::fleet::{FarStore, Ssh};
-use pickfs_host::store::{Limits, Store, whole_lines};
+use pickfs_host::store::{Limits, Store, is_journal, whole_lines};
 use pickfs_host::wording::text::counted;
 use pickfs_system::process::{check_stop, stop_on_signals, stop_requests};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ impl Verb for Arguments {
         let named = self.journals.iter().map(|word| word.canonicalize().ok().filter(|_| word.is_symlink()));
         let named: Vec<PathBuf> = named.zip(&self.journals).map(|(real, word)| real.unwrap_or(word.clone())).collect();
         let journals = journals::all(&named)?;
+        refuse_other_files(&named)?;
         let target = match far {
             Some(far) => Target::Far(far, self.reached(&far)?),
             None => Target::Folder(Store::open_or_make(Path::new(&self.store))?),
@@ -62,6 +64,18 @@ impl Verb for Arguments {
         println!("{}: {} pushed{there}{not}", self.store, counted(new, "journal"));
         Ok(if failed > 0 { FAILED } else { 0 })
     }
+}
+
+/// A file that is named itself must be a journal; of a folder the others are pushed.
+fn refuse_other_files(named: &[PathBuf]) -> Result<()> {
+    for word in named.iter().filter(|word| !word.is_dir()) {
+        let file = journals::named(word)?;
+        // What cannot be read is refused when it is pushed.
+        if whole_lines(&file).is_ok_and(|text| !is_journal(&text)) {
+            return Err(anyhow::Error::new(NoJournal).context(file.display().to_string()));
+        }
+    }
+    Ok(())
 }
 
 impl Arguments {

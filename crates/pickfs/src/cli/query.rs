@@ -78,6 +78,10 @@ pub(crate) fn database(word: &Path) -> Result<Option<Database>> {
 
 impl Arguments {
     fn show(&self, rows: &Rows) -> Outcome {
+        if self.sql.is_none() && rows.rows.is_empty() {
+            let store = self.store.display();
+            eprintln!("no run of {store} has shown yet what is best; `pickfs history {store}` lists its runs");
+        }
         let text = match self.format {
             Form::Text => table(rows).into_bytes(),
             Form::Csv => csv(rows)?,
