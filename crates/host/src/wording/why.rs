@@ -102,6 +102,9 @@ impl<'a> Ledger<'a> {
     }
 }
 
+/// Once, where some do not agree.
+pub const NO_EXPLANATION: &str = "Where they do not agree, the simulation explains nothing of what was measured.";
+
 /// How a difference that was measured stands to the one that is explained.
 pub fn agreement(
     found: &Difference,
@@ -116,8 +119,8 @@ pub fn agreement(
     };
     let (here, there) = (shown(measured), shown(found.share));
     let end = match agrees {
-        true => "The simulation agrees, within a factor of two",
-        false => "The simulation does not agree, so it explains nothing of what was measured",
+        true => "They agree, within a factor of two",
+        false => "They do not agree",
     };
     format!("{}: measured, {target} takes {here} than {reference}; simulated on {model}, {there}. {end}.", found.phase)
 }
@@ -350,14 +353,12 @@ mod tests {
             (
                 -0.25,
                 true,
-                "write: measured, btrfs takes 25 % less than ext4; simulated on nvme, 20 % less. The simulation agrees, within a factor \
-                 of two.",
+                "write: measured, btrfs takes 25 % less than ext4; simulated on nvme, 20 % less. They agree, within a factor of two.",
             ),
             (
                 0.25,
                 false,
-                "write: measured, btrfs takes 25 % longer than ext4; simulated on nvme, 20 % less. The simulation does not agree, so it \
-                 explains nothing of what was measured.",
+                "write: measured, btrfs takes 25 % longer than ext4; simulated on nvme, 20 % less. They do not agree.",
             ),
         ] {
             assert_eq!(agreement(&found, "btrfs", "ext4", (measured, "nvme"), agrees), wanted);

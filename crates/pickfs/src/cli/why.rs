@@ -8,7 +8,7 @@ mod native;
 mod proof;
 
 use super::after::give_back;
-use super::report::{EXPLANATION, beside, deliver, put};
+use super::report::{EXPLANATION, beside, deliver, put, width};
 use super::{Exit, FAILED, Outcome, Verb, journals};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
@@ -18,6 +18,7 @@ use pickfs_host::analysis::{self, owners};
 use pickfs_host::executor::Executor;
 use pickfs_host::executor::sim::{Explanation, NAME, Processor, Sim};
 use pickfs_host::run::{self, Lines, Trust, tell};
+use pickfs_host::wording::text::wrapped;
 use pickfs_host::wording::why as words;
 use pickfs_system::process::Interrupted;
 use pickfs_system::sys::own_folder::OwnFolder;
@@ -296,12 +297,15 @@ impl Arguments {
             tables.push_str(&shown.table);
             found.push(shown.json);
         }
+        if compared.iter().any(|one| !one.agrees) {
+            sentences.push_str(&format!("{}\n", words::NO_EXPLANATION));
+        }
         if let (true, Some(phase)) = (found.is_empty(), &self.phase) {
             bail!("no phase `{}` was explained; `pickfs report` shows the phases", phase.escape_debug());
         }
         let sameness: Vec<String> = cells.iter().filter_map(said_of_sameness).collect();
-        let mut text = format!("{sentences}\n{tables}");
-        text.extend(sameness.iter().map(|line| format!("{line}\n")));
+        let [said, sameness] = [sentences, sameness.join("\n")].map(|sentences| filled(&sentences, width()));
+        let mut text = format!("{said}\n{tables}{sameness}");
         let is_found = !found.is_empty();
         if self.format == "json" {
             let cells: Vec<Value> = cells.iter().map(cell_in_json).collect();
@@ -464,6 +468,15 @@ impl DifferenceReport {
     }
 }
 
+/// Sentences, a line each, as lines of at most so many columns.
+fn filled(sentences: &str, width: usize) -> String {
+    let line = |line: &str| {
+        let sentence = line.trim_start();
+        wrapped(&line[..line.len() - sentence.len()], sentence, width) + "\n"
+    };
+    sentences.lines().map(line).collect()
+}
+
 fn cell_in_json(cell: &Explained) -> Value {
     let mut json = json!({ "target": cell.target.name, "work": cell.work, "phases": cell.phases });
     if let Some(Sameness { same, different, same_disk }) = cell.sameness {
@@ -487,5 +500,19 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_fit_the_terminal() {
+        let said =
+            filled("Why a takes 7.5 % longer than b.\n    no time for reads: predicted +4 %, simulated +5 %\n", 30);
+        let wanted =
+            "Why a takes 7.5 % longer than\nb.\n    no time for reads:\n      predicted +4 %,\n      simulated +5 %\n";
+        assert_eq!((said.as_str(), filled("", 30)), (wanted, String::new()));
     }
 }
