@@ -71,7 +71,7 @@ fn a_tuning_goes_on_where_it_was_and_measures_nothing_twice() {
     assert!(lab.run(&["report", "tuned", "--full"]).code(2).err.contains("--format"));
     let lines = lab.run(&["apply", "--dry-run", "tuned"]).code(0).out;
     let is_winner = answer["kind"] == "winner";
-    assert!(lines.starts_with("# By For tree, ") && lines.contains("\nmkfs.ext4") == is_winner, "{lines}");
+    assert!(lines.starts_with("# From tuned: For tree, ") && lines.contains("\nmkfs.ext4") == is_winner, "{lines}");
 }
 
 #[test]

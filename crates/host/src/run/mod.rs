@@ -273,6 +273,7 @@ fn measure(
         JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
     let limits = Limits::new(more);
+    limits.end(&run.plan).into_iter().for_each(|end| progress.begins_rounds_until(end));
     if !trial::all(supervisor, progress)? {
         return Ok(Finish::Stopped);
     }
@@ -292,9 +293,13 @@ impl Limits {
         Limits { begun: Instant::now(), more }
     }
 
+    /// None where only results end the session.
+    fn end(&self, plan: &Plan) -> Option<Instant> {
+        self.begun.checked_add(self.more.or(plan.stop.budget_ns.map(Duration::from_nanos))?)
+    }
+
     fn are_used(&self, plan: &Plan) -> bool {
-        let budget = self.more.or(plan.stop.budget_ns.map(Duration::from_nanos));
-        budget.is_some_and(|budget| self.begun.elapsed() > budget)
+        self.end(plan).is_some_and(|end| Instant::now() > end)
     }
 
     fn go_on(&self) -> bool {

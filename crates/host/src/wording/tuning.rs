@@ -230,7 +230,7 @@ impl Tuned {
             Some(within) if within < VAGUE => {
                 format!("The default is at most {} slower than the best of all of these (95 %).", percent_up(within))
             }
-            _ => "By how much the default is slower than the best of all of these is not known to within a half."
+            _ => "The default may be more than 50 % slower than the best of all of these: the rounds do not show it."
                 .to_string(),
         };
         let stage = |stage: &Measured| {

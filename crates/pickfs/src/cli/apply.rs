@@ -49,7 +49,7 @@ fn of_run(journal: &Path) -> Result<String> {
 }
 
 fn of_tuning(tuned: &Tuned, folder: &Path) -> String {
-    let head = format!("{}, {}", tuned.headline(), folder.display());
+    let head = format!("{}: {}", folder.display(), tuned.headline());
     script(&head, tuned.advice.as_ref(), "it found nothing better than the default")
 }
 
@@ -57,7 +57,7 @@ fn of_tuning(tuned: &Tuned, folder: &Path) -> String {
 /// says when it is meant.
 fn script(head: &str, advice: Option<&Advice>, otherwise: &str) -> String {
     let comment = |text: &str| lines(text, 98).iter().map(|line| format!("# {line}\n")).collect::<String>();
-    let mut out = comment(&format!("By {head}"));
+    let mut out = comment(&format!("From {head}"));
     let Some(advice) = advice else { return out + &comment(&format!("Nothing to do: {otherwise}.")) };
     out += &comment(&format!("To use {}:", advice.target));
     for step in &advice.steps {

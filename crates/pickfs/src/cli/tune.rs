@@ -8,14 +8,16 @@
 use super::purpose;
 use super::run::Shown;
 use super::tuned::{self, Study, tuned};
-use super::{Exit, Outcome, REFUSED, STOPPED, Verb, after, confirm, journals, plan_source, programs, report, there};
+use super::{
+    Exit, Outcome, REFUSED, STOPPED, Verb, after, busy, confirm, journals, plan_source, programs, report, there,
+};
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use pickfs_host::executor;
 use pickfs_host::render::{self, Document};
 use pickfs_host::run::{self, Finish, Progress, StopChange, Trust, tell};
 use pickfs_stats::tuning::Next;
-use pickfs_system::units::parse_share;
+use pickfs_system::units::{parse_share, show_duration};
 use std::path::{Path, PathBuf};
 
 /// Of a tuning that was given none, where the machine's time is what it takes.
@@ -168,6 +170,14 @@ impl Arguments {
                 let Some(erasures) = confirm::confirmed(&study.base, &self.erase)?.filter(|_| is_agreed) else {
                     return Ok(Some(REFUSED));
                 };
+                // Its stages are no plan of a simulation.
+                busy::before_run(&study.base.executor, false)?;
+                study.base.stop.budget_ns.into_iter().for_each(|share| {
+                    let share = show_duration(share as f64);
+                    tell(&format!(
+                        "time: {share} of rounds in each of at most five stages, which first tries every configuration once"
+                    ));
+                });
                 run::count_stop_requests()?;
                 std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
                 agreed = Some(erasures);

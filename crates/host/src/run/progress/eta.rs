@@ -3,13 +3,15 @@
 
 use pickfs_system::units::show_duration;
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Default)]
 pub(crate) struct Eta {
     pub planned: usize,
     pub ended: usize,
     begun: Option<Instant>,
+    /// No round begins after this.
+    pub end: Option<Instant>,
     seconds: HashMap<String, (f64, usize)>,
 }
 
@@ -52,7 +54,13 @@ impl Eta {
         }
         let mean = means.iter().sum::<f64>() / means.len() as f64;
         let seconds = mean * self.planned.saturating_sub(self.ended) as f64;
-        format!("about {} left", show_duration(seconds * 1e9))
+        match self.end.map(|end| end.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => "the budget is used up: this round is the last".into(),
+            Some(budget) if budget.as_secs_f64() < seconds => {
+                format!("no new round after {}", show_duration(budget.as_nanos() as f64))
+            }
+            _ => format!("about {} left", show_duration(seconds * 1e9)),
+        }
     }
 }
 
@@ -63,11 +71,20 @@ mod tests {
     #[test]
     fn time_left_is_the_mean_of_the_targets_times_the_cells_left() {
         let seconds = HashMap::from([("fast".to_string(), (2.0, 2)), ("slow".to_string(), (3.0, 1))]);
-        let mut eta = Eta { planned: 33, ended: 3, begun: None, seconds };
+        let mut eta = Eta { planned: 33, ended: 3, begun: None, end: None, seconds };
         assert_eq!(eta.left(), "about 60.0 s left");
         assert_eq!(Eta::new(3, 3).left(), "the results next", "rounds may follow");
         assert_eq!(Eta::new(1, 0).left(), "time left unknown");
         eta.forget("slow");
         assert_eq!(eta.left(), "about 30.0 s left");
+        let now = Instant::now();
+        for (end, wanted) in [
+            (now, "the budget is used up: this round is the last"),
+            (now + Duration::from_secs(20), "no new round after "),
+            (now + Duration::from_secs(40_000), "about 30.0 s left"),
+        ] {
+            eta.end = Some(end);
+            assert!(eta.left().starts_with(wanted), "{}", eta.left());
+        }
     }
 }

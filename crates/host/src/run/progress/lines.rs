@@ -8,6 +8,7 @@ use pickfs_core::journal::{Folded, Look, Outcome, Run};
 use pickfs_core::plan::Cell;
 use pickfs_system::units::show_duration;
 use std::path::Path;
+use std::time::Instant;
 
 #[derive(Default)]
 pub struct Lines {
@@ -18,6 +19,10 @@ impl Progress for Lines {
     fn begin(&mut self, _run: &Run, _journal: &Path, planned: usize, ended: usize) {
         self.clock = Eta::new(planned, ended);
         before(planned, ended).iter().for_each(|line| tell(line));
+    }
+
+    fn begins_rounds_until(&mut self, end: Instant) {
+        self.clock.end = Some(end);
     }
 
     fn say(&mut self, text: &str) {

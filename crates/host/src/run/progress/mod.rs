@@ -19,6 +19,7 @@ use pickfs_core::plan::Cell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use terminal::Terminal;
 use textwrap::core::display_width;
 
@@ -59,6 +60,8 @@ pub trait Progress {
     /// `_planned` cells are planned up to the next interim analysis; `_ended` of them ended in an
     /// earlier session.
     fn begin(&mut self, _run: &Run, _journal: &Path, _planned: usize, _ended: usize) {}
+    /// The budget of time of this session.
+    fn begins_rounds_until(&mut self, _end: Instant) {}
     /// What goes on just now.
     fn say(&mut self, _text: &str) {}
     /// What is to be read later too.

@@ -15,7 +15,7 @@ use pickfs_core::plan::Cell;
 use pickfs_system::process::{end_requested, request_end};
 use pickfs_system::units::show_duration;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use textwrap::core::display_width;
 
 /// The bar shows whole seconds.
@@ -96,6 +96,10 @@ impl Progress for Terminal {
         if self.keys.is_some() {
             tell("press q to end the run after the cell that is under way, with a report");
         }
+    }
+
+    fn begins_rounds_until(&mut self, end: Instant) {
+        self.clock.end = Some(end);
     }
 
     fn say(&mut self, text: &str) {

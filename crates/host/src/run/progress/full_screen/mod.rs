@@ -203,6 +203,10 @@ impl Progress for FullScreen {
         self.ticker = Some(std::thread::spawn(move || tick(&shared)));
     }
 
+    fn begins_rounds_until(&mut self, end: Instant) {
+        self.change(|view| view.clock.end = Some(end));
+    }
+
     fn say(&mut self, text: &str) {
         if !self.begun() {
             return tell(text);
