@@ -80,8 +80,14 @@ pub(crate) fn kernels(folded: &Folded) -> Vec<String> {
 const NAMED_BY: [&str; 4] = ["trace", "source", "job", "like"];
 
 pub(crate) fn data(plan: &Plan, work: &ObservedWork) -> Data {
+    // A phase that is not judged may come before the data: that of an image that is made empty.
+    let first_judged = |metric: &str| {
+        let rounds = |phase: &str| (0..work.cells.len()).map(|at| work.series(at, phase, metric)).collect::<Vec<_>>();
+        let phases = work.phases().into_iter().filter(|phase| work.judges(phase));
+        phases.map(rounds).find(|series| series.iter().any(|rounds| !rounds.is_empty()))
+    };
     let median = |metric: &str| {
-        let series = work.over_phases(metric, Combine::First);
+        let series = first_judged(metric).unwrap_or_else(|| work.over_phases(metric, Combine::First));
         let values: Vec<f64> = series.iter().flatten().map(|(_, value)| *value).collect();
         pickfs_stats::median(&values).filter(|value| *value > 0.0)
     };

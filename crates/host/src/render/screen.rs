@@ -76,7 +76,7 @@ enum Look {
 impl Screen<'_> {
     fn text(&self) -> String {
         let head = [
-            self.look(Look::Strong, &shortened(&self.model.setting(), self.width)),
+            self.look(Look::Strong, &whole_parts(&self.model.setting(), self.width)),
             self.look(Look::Faint, &shortened(&self.model.circumstances(), self.width)),
             String::new(),
         ];
@@ -453,6 +453,15 @@ fn shortened(text: &str, width: usize) -> String {
         short.push(c);
     }
     short.trim_end().to_string() + "…"
+}
+
+/// The same, without a part that would be cut: half a figure is none.
+fn whole_parts(text: &str, width: usize) -> String {
+    let short = shortened(text, width);
+    match short.rsplit_once(" · ").filter(|_| short != text) {
+        Some((whole, _)) => format!("{whole} …"),
+        None => short,
+    }
 }
 
 fn fitted(text: &str, width: usize) -> String {

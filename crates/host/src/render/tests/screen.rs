@@ -104,3 +104,17 @@ fn what_failed_is_on_the_screen() {
     assert!(said.contains("Missing: ") && said.contains("No space left on device"), "{said}");
     assert!(!said.lines().any(|line| line.starts_with("  btrfs")), "{said}");
 }
+
+/// An image is made empty, which is not judged, before anything lies in it.
+#[test]
+fn the_data_of_a_work_are_those_of_its_first_judged_phase() {
+    let mut lab = Lab::new(&["ext4"]);
+    lab.rounds(3, &[1.0]);
+    for (phase, bytes) in [("write", 192e3), ("tar-read", 96e6)] {
+        lab.also(0, phase, "space_apparent_bytes", bytes);
+    }
+    for (judged, wanted) in [(&[][..], 192e3), (&["tar-read", "remove"][..], 96e6), (&["remove"][..], 192e3)] {
+        lab.plan.works[0].judged.phases = judged.iter().map(ToString::to_string).collect();
+        assert_eq!(lab.model().works[0].data.bytes, Some(wanted), "{judged:?}");
+    }
+}
