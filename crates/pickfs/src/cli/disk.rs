@@ -4,6 +4,7 @@ mod profile;
 
 use super::{Exit, Outcome, Verb};
 use anyhow::{Context, Result};
+use pickfs_core::plan::nearest;
 use pickfs_disks::{Disk, ModelSpeeds};
 use pickfs_host::executor::sim;
 use pickfs_system::units::{show_bytes, show_duration};
@@ -81,8 +82,10 @@ fn named(name: &str) -> Result<Disk> {
     }
     if !Path::new(name).is_file() {
         let shown = name.escape_debug();
+        let near = nearest(name, pickfs_disks::ALL.iter().map(|entry| entry.name));
+        let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         return Err(Exit::usage(format!(
-            "there is no model of a disk and no file `{shown}`; `pickfs list disks` shows the models"
+            "there is no model of a disk and no file `{shown}`; {near}`pickfs list disks` shows the models"
         )));
     }
     let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;

@@ -57,12 +57,6 @@ impl Listing {
         self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
     }
 
-    /// Names of these are long.
-    fn is_wide(self) -> bool {
-        use Listing::{Disks, Features, Formats, Metrics, Traces};
-        matches!(self, Disks | Features | Formats | Metrics | Traces)
-    }
-
     fn has_no(self, name: &str) -> anyhow::Error {
         let (word, entries) = (self.word(), entries(self));
         let near = meant(name, entries.iter().map(|entry| (entry.name.as_str(), entry.about.as_str())));
@@ -103,7 +97,8 @@ impl Verb for Arguments {
             if entries.is_empty() {
                 return Err(what.has_no(self.name.as_deref().unwrap_or_default()));
             }
-            entries.iter().for_each(|entry| entry.print(*what));
+            let width = width(&entries);
+            entries.iter().for_each(|entry| entry.print(width));
         }
         Ok(0)
     }
@@ -140,8 +135,7 @@ impl Entry {
         value
     }
 
-    fn print(&self, what: Listing) {
-        let width = if what.is_wide() { 20 } else { 12 };
+    fn print(&self, width: usize) {
         println!("  {:<width$} {}", self.name, self.about);
         self.lines.iter().for_each(|line| println!("      {line}"));
         for setting in self.settings {
@@ -150,6 +144,11 @@ impl Entry {
         }
         need::missing(&self.needs).iter().for_each(|missing| println!("      missing here: {missing}"));
     }
+}
+
+/// Of the column of names.
+fn width(entries: &[Entry]) -> usize {
+    entries.iter().map(|entry| entry.name.chars().count()).fold(12, usize::max)
 }
 
 fn entries(what: Listing) -> Vec<Entry> {
@@ -210,6 +209,12 @@ fn layer_above(layer: &above::Above) -> Entry {
     Entry { lines, ..Entry::plug_in(layer.name, layer.about, layer.settings, layer.needs) }
 }
 
+/// Names, and what they are behind the longest of them.
+fn columns<'a>(rows: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Vec<String> {
+    let width = rows.clone().map(|(name, _)| name.chars().count()).fold(10, usize::max);
+    rows.map(|(name, about)| format!("{name:<width$} {about}")).collect()
+}
+
 fn filesystem(fs: &fs::Filesystem) -> Entry {
     let (features, limits) = (&fs.features, &fs.limits);
     let named = |head: &str, names: &[&str], between: &str| {
@@ -224,9 +229,9 @@ fn filesystem(fs: &fs::Filesystem) -> Entry {
         named("keeps no", features.keeps_no, ", no "),
         (!sizes.is_empty()).then(|| format!("{sizes} (documented)")),
     ];
-    let variants = fs.variants.iter().map(|variant| format!("{:<10} {}", variant.name, variant.about));
+    let variants = columns(fs.variants.iter().map(|variant| (variant.name, variant.about)));
     Entry {
-        lines: variants.chain(more.into_iter().flatten()).collect(),
+        lines: variants.into_iter().chain(more.into_iter().flatten()).collect(),
         more: vec![
             ("variants", fs.variants.iter().map(|variant| variant.name).collect()),
             ("features", json!(features.usual)),
@@ -246,7 +251,10 @@ fn of_workload(workload: &'static dyn workload::Workload) -> Entry {
     let (phases, needs) = (workload.phases(&usual), workload.needs(&usual));
     let for_programs = phases.iter().map(|phase| json!({ "name": phase.name, "about": phase.about }));
     Entry {
-        lines: phases.iter().map(|phase| format!("phase {:<10} {}", phase.name, phase.about)).collect(),
+        lines: columns(phases.iter().map(|phase| (phase.name.as_ref(), phase.about)))
+            .iter()
+            .map(|line| format!("phase {line}"))
+            .collect(),
         more: vec![("phases", for_programs.collect())],
         ..Entry::plug_in(workload.name(), workload.about(), workload.settings(), &needs)
     }
@@ -338,6 +346,19 @@ mod tests {
             let _ = write!(page, "\n## {heading}\n\n{lines}");
         }
         page
+    }
+
+    #[test]
+    fn names_do_not_reach_into_the_next_column() {
+        for what in Listing::value_variants() {
+            let entries = entries(*what);
+            let width = width(&entries);
+            let longest = entries.iter().map(|entry| entry.name.chars().count()).max();
+            assert!(longest.is_some_and(|longest| longest <= width), "{}", what.word());
+        }
+        assert_eq!([Listing::Fs, Listing::Imports].map(|what| width(&entries(what))), [12, 19]);
+        let rows = [("read", "a"), ("write-clone", "b")];
+        assert_eq!(columns(rows.into_iter()), ["read        a", "write-clone b"]);
     }
 
     #[test]

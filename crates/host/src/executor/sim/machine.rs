@@ -16,7 +16,7 @@ use crate::executor::vm::{
 use crate::executor::{Contact, ContactOutcome, Failure, Lifetime, Machine, Patience, agent_here};
 use anyhow::{Context, Result, bail};
 use pickfs_core::journal::{Provenance, Record};
-use pickfs_core::plan::{Cell, PROCESSORS, Plan, SIZE, Settings, Target, disks};
+use pickfs_core::plan::{Cell, PROCESSORS, Plan, SIZE, Settings, Target, disks, nearest};
 use pickfs_core::protocol::{Arrival, Bundle, CellsRun, Connection, Exit, Job, Request, SIMULATED_RUN, Say};
 use pickfs_disks::parameters::Words;
 use pickfs_disks::{Disk, Kind, find};
@@ -424,7 +424,9 @@ pub(crate) fn disk(name: &str) -> Result<Disk> {
         return Ok(disk);
     }
     if !name.contains('/') && !Path::new(name).exists() {
-        bail!("there is no model of a disk `{name}`");
+        let near = nearest(name, pickfs_disks::ALL.iter().map(|entry| entry.name));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        bail!("there is no model of a disk `{name}`{near}");
     }
     let text = std::fs::read_to_string(name).with_context(|| format!("cannot read the model of a disk {name}"))?;
     Disk::parse(&text).with_context(|| format!("in {name}"))
