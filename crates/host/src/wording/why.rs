@@ -122,7 +122,10 @@ pub fn agreement(
         true => "They agree, within a factor of two",
         false => "They do not agree",
     };
-    format!("{}: measured, {target} takes {here} than {reference}; simulated on {model}, {there}. {end}.", found.phase)
+    format!(
+        "{}: measured, {target} takes {here} than {reference}; simulated on the model `{model}`, {there}. {end}.",
+        found.phase
+    )
 }
 
 /// "waits for metadata reads (2.1 times as many; 8 % seek, 4 % turn)".
@@ -353,12 +356,12 @@ mod tests {
             (
                 -0.25,
                 true,
-                "write: measured, btrfs takes 25 % less than ext4; simulated on nvme, 20 % less. They agree, within a factor of two.",
+                "write: measured, btrfs takes 25 % less than ext4; simulated on the model `nvme`, 20 % less. They agree, within a factor of two.",
             ),
             (
                 0.25,
                 false,
-                "write: measured, btrfs takes 25 % longer than ext4; simulated on nvme, 20 % less. They do not agree.",
+                "write: measured, btrfs takes 25 % longer than ext4; simulated on the model `nvme`, 20 % less. They do not agree.",
             ),
         ] {
             assert_eq!(agreement(&found, "btrfs", "ext4", (measured, "nvme"), agrees), wanted);

@@ -468,7 +468,7 @@ impl DifferenceReport {
     }
 }
 
-/// Sentences, a line each, as lines of at most so many columns.
+/// Sentences, a line each, broken where they are wider.
 fn filled(sentences: &str, width: usize) -> String {
     let line = |line: &str| {
         let sentence = line.trim_start();

@@ -29,13 +29,11 @@ pub(super) fn needs(settings: &Settings) -> &'static [Need] {
     if is_shaped(settings) { &[GUEST, Need::Program { name: "tc", package: "iproute2" }] } else { &[] }
 }
 
-/// Why layers above cannot be on one target: a machine has one loopback device.
+/// Why layers above cannot be on one target: a machine has one loopback device. An sshfs that is
+/// not shaped has a pipe.
 pub(super) fn clash(layers: &[Chosen]) -> Option<String> {
-    let has_network = |chosen: &&Chosen| {
-        let settings = find(&chosen.name).map_or(&[][..], |layer| layer.settings);
-        settings.iter().any(|row| row.name == DELAY.name)
-    };
-    let users: Vec<&Chosen> = layers.iter().filter(has_network).collect();
+    let is_by_tcp = |chosen: &Chosen| find(&chosen.name).is_some_and(|layer| layer.needs.contains(&IP));
+    let users: Vec<&Chosen> = layers.iter().filter(|chosen| is_shaped(&chosen.settings) || is_by_tcp(chosen)).collect();
     let shapes = users.iter().any(|chosen| is_shaped(&chosen.settings));
     let names: Vec<&str> = users.iter().map(|chosen| chosen.name.as_str()).collect();
     (shapes && names.len() > 1).then(|| {
@@ -113,6 +111,7 @@ mod tests {
         for (layers, wanted) in [
             (vec![("nfs", slow.clone()), ("sshfs", slow.clone())], Some("nfs and sshfs share one network")),
             (vec![("9p", usual.clone()), ("sshfs", slow.clone())], Some("9p and sshfs share one network")),
+            (vec![("nfs", slow.clone()), ("sshfs", usual.clone())], None),
             (vec![("nfs", slow.clone()), ("bindfs", usual.clone())], None),
             (vec![("nfs", usual.clone()), ("sshfs", usual)], None),
             (vec![("sshfs", slow)], None),
