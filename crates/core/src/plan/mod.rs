@@ -422,6 +422,9 @@ pub struct HostSettings {
     pub dirty_expire_ns: Option<u64>,
 }
 
+/// Why layers above cannot be on one target, although each could lie on the one below it.
+pub type Clash = fn(&[Chosen]) -> Option<String>;
+
 /// What exists, as data: handed in by `cli`, which knows the plug-ins.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
@@ -431,8 +434,7 @@ pub struct Catalogue {
     pub above: Vec<Entry>,
     /// Why a layer above cannot lie on a file system or on another layer above, both by name.
     pub cannot_lie: Option<fn(&str, &str) -> Option<&'static str>>,
-    /// Why layers above cannot be on one target, although each could lie on the one below it.
-    pub clash: Option<fn(&[Chosen]) -> Option<String>>,
+    pub clash: Option<Clash>,
     pub workloads: Vec<Entry>,
     /// With what a target can tell each of its machine.
     pub executors: Vec<Entry>,
