@@ -102,6 +102,9 @@ fn assert_explanation_is_kept(lab: &Lab) {
     let report = || lab.run(&["report", "journal.jsonl", "--format", "markdown"]).code(0).out;
     let words: String = report().replace('\\', "");
     assert!(words.contains("Why ext4 takes ") && words.contains("The causes are not proved."), "{words}");
+    // All phases together and each: a table that ends in its sum.
+    let full = lab.run(&["report", "journal.jsonl", "--full"]).code(0).out;
+    assert_eq!(full.matches("│ not accounted for").count(), 6, "{full}");
     let kept = std::fs::read_to_string(lab.path("journal.why.json")).expect("it was kept");
     std::fs::write(lab.path("journal.why.json"), kept.replacen("\"run\":\"", "\"run\":\"x", 1)).expect("changed");
     assert!(!report().contains("Why ext4"), "the explanation is of another run");
