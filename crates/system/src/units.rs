@@ -111,13 +111,14 @@ pub fn show_bytes(bytes: f64) -> String {
 /// "1.25 s", "3.1 min" from nanoseconds.
 pub fn show_duration(ns: f64) -> String {
     let seconds = ns / 1e9;
-    match seconds.abs() {
+    let shown = match seconds.abs() {
         s if s >= 7200.0 => format!("{:.1} h", seconds / 3600.0),
         s if s >= 120.0 => format!("{:.1} min", seconds / 60.0),
         s if s >= 1.0 => format!("{} s", three_digits(seconds)),
         s if s >= 1e-3 => format!("{} ms", three_digits(seconds * 1e3)),
         _ => format!("{} µs", three_digits(seconds * 1e6)),
-    }
+    };
+    shown.replace('-', "−")
 }
 
 /// "8.0 %" from a share of one.
@@ -174,6 +175,7 @@ mod tests {
         assert_eq!(show_bytes(999.0), "999 B");
         assert_eq!(show_duration(1.5e9), "1.50 s");
         assert_eq!(show_duration(2.5e6), "2.50 ms");
+        assert_eq!(show_duration(-160.0), "−0.16 µs");
         assert_eq!(Unit::of_metric("device_read_bytes").show(2_097_152.0), "2.00 MiB");
     }
 }
