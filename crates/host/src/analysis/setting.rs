@@ -4,7 +4,6 @@
 use super::plain::plain;
 use super::series::ObservedWork;
 use pickfs_core::journal::Folded;
-use pickfs_core::metric::Combine;
 use pickfs_core::plan::{Plan, Target};
 use pickfs_system::units::show_duration;
 
@@ -80,20 +79,20 @@ pub(crate) fn kernels(folded: &Folded) -> Vec<String> {
 const NAMED_BY: [&str; 4] = ["trace", "source", "job", "like"];
 
 pub(crate) fn data(plan: &Plan, work: &ObservedWork) -> Data {
-    // A phase that is not judged may come before the data: that of an image that is made empty.
-    let first_judged = |metric: &str| {
-        let rounds = |phase: &str| (0..work.cells.len()).map(|at| work.series(at, phase, metric)).collect::<Vec<_>>();
-        let phases = work.phases().into_iter().filter(|phase| work.judges(phase));
-        phases.map(rounds).find(|series| series.iter().any(|rounds| !rounds.is_empty()))
+    // The most that lies there at the end of a judged phase: an image is made empty before anything
+    // is in it, and a folder of many files comes after few large ones.
+    let median_of = |phase: &str, metric: &str| {
+        let rounds = (0..work.cells.len()).flat_map(|at| work.series(at, phase, metric));
+        pickfs_stats::median(&rounds.map(|(_, value)| value).collect::<Vec<f64>>())
     };
-    let median = |metric: &str| {
-        let series = first_judged(metric).unwrap_or_else(|| work.over_phases(metric, Combine::First));
-        let values: Vec<f64> = series.iter().flatten().map(|(_, value)| *value).collect();
-        pickfs_stats::median(&values).filter(|value| *value > 0.0)
+    let most = |metric: &str, judged: bool| {
+        let phases = work.phases().into_iter().filter(|phase| !judged || work.judges(phase));
+        phases.filter_map(|phase| median_of(phase, metric)).max_by(f64::total_cmp)
     };
+    let known = |metric: &str| most(metric, true).or_else(|| most(metric, false)).filter(|value| *value > 0.0);
     let planned = plan.works.iter().find(|planned| planned.name == work.name);
     let given = |name: &str| planned?.workload.settings.text(name);
     let last_word = |text: &str| text.trim_end_matches('/').rsplit('/').next().map(plain);
     let name = NAMED_BY.into_iter().find_map(given).and_then(last_word).unwrap_or_default();
-    Data { name, files: median("space_files"), bytes: median("space_apparent_bytes") }
+    Data { name, files: known("space_files"), bytes: known("space_apparent_bytes") }
 }
