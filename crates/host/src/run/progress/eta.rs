@@ -1,6 +1,8 @@
 //! Time left, from the mean of each target's cells so far; the overall mean for targets not seen
 //! yet.
 
+use crate::executor;
+use pickfs_core::journal::Run;
 use pickfs_system::units::show_duration;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,9 +15,17 @@ pub(crate) struct Eta {
     /// No round begins after this.
     pub end: Option<Instant>,
     seconds: HashMap<String, (f64, usize)>,
+    /// The next cell boots a guest, which others start from: its time says nothing of theirs.
+    is_booting: bool,
 }
 
 impl Eta {
+    pub(crate) fn of_run(run: &Run, planned: usize, ended: usize) -> Eta {
+        let is_booting =
+            executor::find(executor::ALL, &run.plan.executor).is_some_and(|executor| executor.brings_its_own());
+        Eta { is_booting, ..Eta::new(planned, ended) }
+    }
+
     pub(crate) fn new(planned: usize, ended: usize) -> Eta {
         Eta { planned, ended, ..Eta::default() }
     }
@@ -32,10 +42,12 @@ impl Eta {
     /// Seconds of the cell that has just ended.
     pub(crate) fn stop(&mut self, target: &str) -> f64 {
         let took = self.begun.take().map_or(0.0, |begun| begun.elapsed().as_secs_f64());
-        let (sum, count) = self.seconds.entry(target.into()).or_default();
-        *sum += took;
-        *count += 1;
         self.ended += 1;
+        if !std::mem::take(&mut self.is_booting) {
+            let (sum, count) = self.seconds.entry(target.into()).or_default();
+            *sum += took;
+            *count += 1;
+        }
         took
     }
 
@@ -67,16 +79,23 @@ impl Eta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pickfs_core::plan::Plan;
 
     #[test]
     fn time_left_is_the_mean_of_the_targets_times_the_cells_left() {
         let seconds = HashMap::from([("fast".to_string(), (2.0, 2)), ("slow".to_string(), (3.0, 1))]);
-        let mut eta = Eta { planned: 33, ended: 3, begun: None, end: None, seconds };
+        let mut eta = Eta { planned: 33, ended: 3, seconds, ..Eta::default() };
         assert_eq!(eta.left(), "about 60.0 s left");
         assert_eq!(Eta::new(3, 3).left(), "the results next", "rounds may follow");
         assert_eq!(Eta::new(1, 0).left(), "time left unknown");
         eta.forget("slow");
         assert_eq!(eta.left(), "about 30.0 s left");
+        let guests = Run { plan: Plan { executor: "sim".into(), ..Plan::default() }, ..Run::default() };
+        for (run, wanted) in [(Run::default(), "about 0.00 µs left"), (guests, "time left unknown")] {
+            let mut eta = Eta::of_run(&run, 2, 0);
+            eta.stop("ext4");
+            assert_eq!(eta.left(), wanted, "{}", run.plan.executor);
+        }
         let now = Instant::now();
         for (end, wanted) in [
             (now, "the budget is used up: this round is the last"),

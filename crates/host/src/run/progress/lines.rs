@@ -16,8 +16,8 @@ pub struct Lines {
 }
 
 impl Progress for Lines {
-    fn begin(&mut self, _run: &Run, _journal: &Path, planned: usize, ended: usize) {
-        self.clock = Eta::new(planned, ended);
+    fn begin(&mut self, run: &Run, _journal: &Path, planned: usize, ended: usize) {
+        self.clock = Eta::of_run(run, planned, ended);
         before(planned, ended).iter().for_each(|line| tell(line));
     }
 

@@ -78,8 +78,8 @@ impl Terminal {
 }
 
 impl Progress for Terminal {
-    fn begin(&mut self, _run: &Run, _journal: &Path, planned: usize, ended: usize) {
-        self.clock = Eta::new(planned, ended);
+    fn begin(&mut self, run: &Run, _journal: &Path, planned: usize, ended: usize) {
+        self.clock = Eta::of_run(run, planned, ended);
         self.draw();
         self.bar.reset();
         self.bar.set_length(planned as u64);

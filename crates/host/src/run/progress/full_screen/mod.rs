@@ -188,7 +188,7 @@ impl Progress for FullScreen {
             view.title = format!("{}: {}", works.join(", "), targets.join(", "));
             view.begun = Some(Instant::now());
             view.journal = journal.into();
-            view.clock = Eta::new(planned, ended);
+            view.clock = Eta::of_run(run, planned, ended);
             view.most_rounds = run.plan.stop.most_rounds();
         });
         tell_to(Destination::Screen(self.shared.clone()));
