@@ -1,7 +1,7 @@
 //! `pickfs scan` is quick and small: entries a second of a warm tree in memory, without and with
-//! reading files, beside `du -s` and `find -printf` in the same rounds by turns; and the peak
-//! memory for a million entries. Prints figures with their limits; exit code 1 if one is exceeded.
-//! `cargo bench --bench scan`.
+//! reading files, compared with `du -s` and `find -printf` in the same rounds by turns; and the
+//! peak memory for a million entries. Prints figures with their limits; exit code 1 if one is
+//! exceeded. `cargo bench --bench scan`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 15;
 /// The tree for speed: the number of directories, and of files in each.
 const QUICK: (usize, usize) = (10_000, 19);
-/// The tree for memory: every file has a second name and a size of its own.
+/// The tree for memory: every file has a second name and its own size.
 const LARGE: (usize, usize) = (5_000, 199);
-/// Entries a second, warm, without reading, in the best round: who else uses the machine can only
-/// take from it.
+/// Entries a second, warm, without reading, in the best round: other programs can only take from
+/// it.
 const RATE_LIMIT: f64 = 500_000.0;
 const MEMORY_LIMIT: u64 = 300 << 20;
 
@@ -109,7 +109,7 @@ fn memory_of(tree: &Path) -> u64 {
         peak = peak.max(high_water(child.id()));
         std::thread::sleep(Duration::from_millis(1));
     }
-    println!("{entries} entries, every file with two names and a size of its own:");
+    println!("{entries} entries, every file with two names and its own size:");
     peak
 }
 

@@ -122,8 +122,7 @@ fn the_spreadsheet_opens_in_libreoffice_with_the_same_figures() {
     export(&lab, "csv", "samples.csv");
     export(&lab, "csv-summary", "summary.csv");
     let profile = format!("-env:UserInstallation=file://{}", lab.path("office").display());
-    // Commas, quotes, UTF-8, from the first line, as they are rather than as they are shown, all
-    // sheets.
+    // Commas, quotes, UTF-8, from the first line, stored values rather than shown ones, all sheets.
     let filter = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1";
     let words = ["--headless", &profile, "--convert-to", filter, "--outdir", "out", "r.ods"];
     let said = Command::new("soffice").current_dir(lab.path(".")).args(words).output().expect("it starts");
@@ -408,7 +407,7 @@ fn damaged_results_are_read_or_refused() {
     assert!(read > count / 10, "{read} of {count} were read: too few to show anything");
 }
 
-/// The archive has the figures, and nothing of who measured where.
+/// The archive has the figures, and no trace of the user and the place.
 #[test]
 fn a_run_that_is_shared_has_its_figures_and_no_paths() {
     let lab = Lab::new();
@@ -421,7 +420,7 @@ fn a_run_that_is_shared_has_its_figures_and_no_paths() {
     std::fs::write(lab.path("run.jsonl"), format!("{text}{found}\n")).expect("written");
     let said = lab.run(&["share", "run.jsonl"]).code(0).out;
     assert!(said.contains("run-shared.tar.gz: journal.jsonl, report.html and disclosure.html"), "{said}");
-    assert!(said.contains("also stand elsewhere") && said.contains("ann-whale"), "{said}");
+    assert!(said.contains("also occur elsewhere") && said.contains("ann-whale"), "{said}");
     assert!(said.contains("hold anything: loop file\n") && said.contains("  title: ann-whale: "), "{said}");
     assert!(lab.run(&["share", "run.jsonl"]).code(2).err.contains("is there already"));
     let [archive, here] = ["run-shared.tar.gz", "."].map(|name| lab.path(name).display().to_string());

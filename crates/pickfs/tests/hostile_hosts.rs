@@ -101,12 +101,12 @@ fn what_no_far_side_says_ends_the_run_with_a_reason() {
     }
     let endless = r"tr '\0' x </dev/zero";
     let rows: Vec<(String, String, &str)> = vec![
-        (endless.into(), String::new(), "it says more than the 65536 bytes that an answer may have"),
-        ("head -c 1000000000 /dev/zero".into(), String::new(), "it says more than the 65536 bytes"),
+        (endless.into(), String::new(), "it sent more than the 65536 bytes that an answer may have"),
+        ("head -c 1000000000 /dev/zero".into(), String::new(), "it sent more than the 65536 bytes"),
         (format!("printf '{ESCAPES}' >&2; exit 255"), String::new(), "cannot reach evil"),
-        (HONEST_HELLO.into(), endless.into(), "it says a line of more than 16 MiB"),
-        (HONEST_HELLO.into(), format!(r#"printf '{{"journal":"'; {endless}"#), "it says a line of more than 16 MiB"),
-        (HONEST_HELLO.into(), r"printf '\377\376\000\n'; sleep 1000".into(), "it says what is not understood"),
+        (HONEST_HELLO.into(), endless.into(), "it sent a line of more than 16 MiB"),
+        (HONEST_HELLO.into(), format!(r#"printf '{{"journal":"'; {endless}"#), "it sent a line of more than 16 MiB"),
+        (HONEST_HELLO.into(), r"printf '\377\376\000\n'; sleep 1000".into(), "its message cannot be read"),
         (HONEST_HELLO.into(), format!("printf '{ESCAPES}\\n::stop-commands::t' >&2; exit 3"), "cannot be followed"),
         (HONEST_HELLO.into(), format!("{endless} >&2; exit 3"), "cannot be followed"),
     ];
@@ -166,11 +166,11 @@ fn a_far_store_is_believed_no_more() {
         return;
     }
     let rows = [
-        (r"tr '\0' x </dev/zero", "it says more than the 65536 bytes"),
+        (r"tr '\0' x </dev/zero", "it sent more than the 65536 bytes"),
         (r#"cat >/dev/null; printf '{"refused":"\\u001b[2J ##[error]"}\n'"#, r"evil: \u{1b}[2J # #[error]"),
-        (r"cat >/dev/null; printf '\033[2J\n'", "gives no answer that is understood"),
+        (r"cat >/dev/null; printf '\033[2J\n'", "sent an answer that cannot be read"),
         (r"printf '\033[2J\n' >&2; exit 1", "ended with exit status: 1"),
-        ("exit 0", "gives no answer that is understood"),
+        ("exit 0", "sent an answer that cannot be read"),
     ];
     for (take, wanted) in rows {
         let host = Host::new(HONEST_HELLO, take, "");

@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
         let mut bytes = vec![0; length as usize];
         let unpacked = zstd_safe::decompress(&mut bytes[..], packed)
             .map_err(|code| anyhow!("section {id} at byte {begun} is damaged: {}", zstd_safe::get_error_name(code)))?;
-        ensure!(unpacked as u64 == length, "section {id} at byte {begun} has another length than it says");
+        ensure!(unpacked as u64 == length, "section {id} at byte {begun} has another length than its header gives");
         Ok(Unpacked { id, begun, bytes, at: 0, left: count })
     }
 }

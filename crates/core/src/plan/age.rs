@@ -42,7 +42,7 @@ pub struct Ageing {
     pub level: f64,
     /// Times the filled bytes that are written on top.
     pub churn: f64,
-    /// What is left when the work begins.
+    /// What remains when the work begins.
     pub leaves: f64,
     pub pulls: u32,
 }
@@ -98,7 +98,7 @@ fn share_of(whole: u64, share: f64) -> u64 {
     (whole as f64 * share).round() as u64
 }
 
-/// The setting of a backing that says how large it is.
+/// The setting of a backing for its size.
 pub const SIZE: &str = "size";
 
 /// The size that a plan gives a backing; a device has its own.
@@ -123,7 +123,7 @@ pub fn seconds_of_ageing(target: &Target) -> u64 {
     Ageing::of(target).map_or(0, seconds)
 }
 
-/// What is left of a backing for the work, where its size is known.
+/// The room of a backing that remains for the work, where its size is known.
 pub(crate) fn room(target: &Target) -> Option<u64> {
     let size = capacity(&target.backing.settings)?;
     Some(size.saturating_sub(Ageing::of(target).map_or(0, |ageing| ageing.kept_bytes(size))))
@@ -279,7 +279,7 @@ mod tests {
         ("BTW", "[matrix]\nfill = ['0%', '120%', 'x']\nage = ['git 1', 'git 1', 'fsck']",
             &[(2, "no room"), (2, "cannot be `x`"), (3, "`git 1` twice"), (3, "cannot be `fsck`")]),
         ("W", "[backing]\ndirectory = '/a'\n[matrix]\nfill = ['5%']", &[(4, "no file system is made")]),
-        ("BW", "[matrix]\nage = ['git 1']\n[[target]]\nfs = 'xfs'\nage = 'git 2'", &[(2, "`age` of its own")]),
+        ("BW", "[matrix]\nage = ['git 1']\n[[target]]\nfs = 'xfs'\nage = 'git 2'", &[(2, "sets `age` itself")]),
     ];
 
     #[test]

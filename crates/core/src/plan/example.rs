@@ -106,8 +106,8 @@ pub(super) fn with(given: &str, text: &str) -> String {
     given.chars().map(line).collect::<String>() + text
 }
 
-/// What is given besides, the text, and for each complaint its line in the text and what it must
-/// say.
+/// What else is given, the text, and for each complaint its line in the text and what it must
+/// contain.
 pub(super) type Hostile = (&'static str, &'static str, &'static [(usize, &'static str)]);
 
 /// Asserts that each plan gets all its complaints, each at its line and with a remedy.
@@ -133,10 +133,10 @@ fn devices(name: &str, variant: Option<&str>, there: usize) -> Option<Objection>
     let object = |setting, message| Some(Objection::new(setting, message, "take another"));
     match (name, variant) {
         ("btrfs", Some("raid1")) if there < 2 => {
-            object("variant", format!("btrfs raid1 needs 2 devices, and {there} come to it"))
+            object("variant", format!("btrfs raid1 needs 2 devices, but {there} are below it"))
         }
         _ if name == "btrfs" || there < 2 => None,
-        _ => object("fs", format!("{name} is made on one device, and {there} come to it")),
+        _ => object("fs", format!("{name} uses one device, but {there} are below it")),
     }
 }
 

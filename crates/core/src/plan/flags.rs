@@ -1,6 +1,6 @@
-//! Flags that make a plan: a row each. Those of one key are in the row of the key (`keys.rs`); here
-//! are those that stand for several keys, or for settings of plug-ins. The command line is made of
-//! the rows, and so is the one for another machine.
+//! Flags that make a plan: a row each. Flags of one key are in the row of the key (`keys.rs`); here
+//! are flags for several keys, or for settings of plug-ins. The command line is made of the rows,
+//! and so is the one for another machine.
 
 use super::flag::{Flag, Takes, given};
 use super::keys::{ALL, Key, Kind};
@@ -29,7 +29,7 @@ const OWN: &[Flag] = flags! {
     fs: Texts, keys "target", "FS", "File systems to compare, such as ext4,xfs:noatime,btrfs:zstd:1+noatime (NAME, and behind \
         a colon a variant, mount options, or both)";
     on: Paths, keys "backing" "target.backing", "DIR", "Where: as root with --fs, the folder for the image; otherwise the \
-        directories to compare, used as they are";
+        existing directories to compare";
     memory: Nothing, keys "backing.memory", "", "Keep the image in memory: the software cost alone", excludes on;
     sim: NamesOrPaths, keys "machine.disk", "DISK", "Simulate instead of measuring, on a model of a disk such as hdd-7200 \
         (`pickfs list disks`); several are a run each", excludes on executor;
@@ -76,7 +76,7 @@ pub fn flag_names() -> impl Iterator<Item = &'static str> {
     rows().map(|flag| flag.name)
 }
 
-/// Those that a run that is resumed cannot change.
+/// Flags that cannot change in a resumed run.
 pub fn fixed_flag_names() -> impl Iterator<Item = &'static str> {
     rows().filter(|flag| !flag.may_change).map(|flag| flag.name)
 }

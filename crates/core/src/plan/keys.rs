@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Is(SettingKind),
     /// What only its own reader can check.
     Own(Shape),
-    /// A table with keys of its own.
+    /// A table with its own keys.
     Below(&'static KeyTable),
 }
 
@@ -145,7 +145,7 @@ keys! {
             "where its own bytes live, instead of the plan's";
         layers: Own(Shape::List), "[\"luks\", \"lvm\"]",
             "what lies below the file system, the lowest first: `pickfs list layers`";
-        machine: Own(Shape::Any), "{ memory = \"4GiB\" }", "settings of its machine, besides the plan's";
+        machine: Own(Shape::Any), "{ memory = \"4GiB\" }", "settings of its machine, added to the plan's";
         queue: Own(Shape::Any), "{ nr_requests = 64 }",
             "settings of the device's queue, as in /sys/block/DEVICE/queue";
         sysctl: Own(Shape::Any), "{ vfs_cache_pressure = 50 }",
@@ -165,7 +165,7 @@ keys! {
     }
 
     /// All other keys of a work are settings of its workload.
-    pub WORK: "[[work]]", "What is done on each; settings of the workload stand beside these keys" {
+    pub WORK: "[[work]]", "What is done on each target; settings of the workload go in here too" {
         name: Is(Text), "\"home\"", "what it is called; by default its workload";
         workload: Own(Shape::Workload), "\"tree\"",
             "what is done: `pickfs list workloads`, which shows the settings of each";
@@ -257,8 +257,7 @@ pub fn page_of(level: &str, whole: &str, tables: &[&KeyTable]) -> String {
     let mut text = String::new();
     for table in tables {
         let head = if table.head.is_empty() { whole.to_string() } else { format!("`{}`", table.head) };
-        let _ =
-            writeln!(text, "\n{level} {head}\n\n{}.\n\n| key | such as | what it says |\n|---|---|---|", table.about);
+        let _ = writeln!(text, "\n{level} {head}\n\n{}.\n\n| key | such as | meaning |\n|---|---|---|", table.about);
         for key in table.keys {
             let Key { name, example, .. } = key;
             let _ = writeln!(text, "| `{name}` | `{name} = {example}` | {} |", key.about());

@@ -20,7 +20,7 @@ pub(super) fn machine(plan: &Table, target: Option<&Table>, reader: &Reader) -> 
     settings(executor, &fields, &[], &place, reader)
 }
 
-/// A guest has settings of its own; two runs on the machine itself would measure each other and put
+/// A guest has its own settings; two runs on the machine itself would measure each other and put
 /// back each other's settings.
 pub(super) fn check_turn(table: &Table, plan: &Plan) {
     if let Some(field) = table.field("turn").filter(|_| plan.turn == Some(Turn::Shared) && plan.executor == LOCAL) {
@@ -36,8 +36,7 @@ fn given<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
     table.map(|table| table.fields().collect()).unwrap_or_default()
 }
 
-/// In the text of a target, what it says of its machine itself: key and value as its name shows
-/// them.
+/// In the text of a target, its own settings of the machine: key and value as its name shows them.
 pub(super) fn own_words(target: &Table) -> Vec<(String, String)> {
     let Some(entries) = target.field("machine").and_then(|field| field.value.as_table()) else { return Vec::new() };
     let shown = |field: Field| Some((field.key.to_string(), shown(&field)?));
@@ -159,7 +158,7 @@ mod tests {
         ("BTW", "[matrix]\nkernel = ['sid']", &[(2, "no key `kernel`")]),
         ("BTW", "executor = 'vm'\n[matrix]\nmemory = ['lots']", &[(3, "`memory`")]),
         ("BW", "executor = 'vm'\ntarget = [{ fs = 'xfs', machine = { kernel = 'sid' } }]\n[matrix]\nkernel = ['sid']",
-            &[(4, "has `kernel` of its own")]),
+            &[(4, "sets `kernel` itself")]),
         ("BW", "target = [{ fs = 'xfs', layers = ['lux', 3, { luks = {}, md = {} }, { md = { level = 'x' } }] }]",
             &[(1, "use one of `luks` and `md`"), (1, "one layer"), (1, "one layer"), (1, "`level`")]),
     ];
@@ -181,13 +180,17 @@ mod tests {
         complained(&[
             ("W", plan!(1, "fs = 'ext4'\nlayers = ['luks', 'md']"), &[(4, "md needs 2 devices, and 1 lie below it")]),
             ("W", plan!(3, "fs = 'ext4'\nlayers = ['md', 'md']"), &[(4, "md needs 2 devices, and 1 lie below it")]),
-            ("W", plan!(3, "fs = 'ext4'"), &[(3, "ext4 is made on one device, and 3 come to it")]),
-            ("W", plan!(3, "fs = 'xfs'\nlayers = ['luks']"), &[(3, "xfs is made on one device, and 3 come to it")]),
-            ("W", plan!(1, "fs = 'btrfs'\nvariant = 'raid1'"), &[(4, "btrfs raid1 needs 2 devices, and 1 come to it")]),
+            ("W", plan!(3, "fs = 'ext4'"), &[(3, "ext4 uses one device, but 3 are below it")]),
+            ("W", plan!(3, "fs = 'xfs'\nlayers = ['luks']"), &[(3, "xfs uses one device, but 3 are below it")]),
+            (
+                "W",
+                plan!(1, "fs = 'btrfs'\nvariant = 'raid1'"),
+                &[(4, "btrfs raid1 needs 2 devices, but 1 are below it")],
+            ),
             (
                 "W",
                 plan!(3, "fs = 'btrfs'\nvariant = 'raid1'\nlayers = ['md']"),
-                &[(4, "btrfs raid1 needs 2 devices, and 1 come to it")],
+                &[(4, "btrfs raid1 needs 2 devices, but 1 are below it")],
             ),
         ]);
         for right in [

@@ -79,7 +79,7 @@ fn has_own(target: &Target, key: &str) -> bool {
 
 fn check_fit(field: &Field, targets: &[PlacedTarget]) {
     if let Some(placed) = targets.iter().find(|placed| has_own(&placed.target, field.key)) {
-        let message = format!("the target {} has {} of its own", quoted(&placed.target.name), field.shown());
+        let message = format!("the target {} sets {} itself", quoted(&placed.target.name), field.shown());
         field.complaints.add(&field.key_place, message, "take it out of the target, or out of [matrix]");
     }
     let unmade = |target: &Target| field.key != "scheduler" && target.fs.is_none();
@@ -132,7 +132,7 @@ fn with(placed: &PlacedTarget, key: &str, value: &str) -> PlacedTarget {
     placed
 }
 
-/// The executor's settings that a matrix may have: those that are written as text.
+/// The executor's settings that a matrix may have, which are written as text.
 fn in_matrix(settings: &'static [Setting]) -> Vec<&'static Setting> {
     use SettingKind::{Count, Counts, Flag, Within};
     settings.iter().filter(|setting| !matches!(setting.kind, Count | Within(..) | Counts | Flag)).collect()
@@ -152,7 +152,7 @@ fn suited(element: &Field, setting: &Setting, reader: &Reader) -> Option<serde_j
 /// Every target with each value of one of the executor's settings.
 fn on_machines(targets: Vec<PlacedTarget>, field: &Field, setting: &Setting, reader: &Reader) -> Vec<PlacedTarget> {
     if let Some(placed) = targets.iter().find(|placed| placed.own_machine.iter().any(|(key, _)| key == setting.name)) {
-        let message = format!("the target `{}` has {} of its own", placed.target.name, field.shown());
+        let message = format!("the target `{}` sets {} itself", placed.target.name, field.shown());
         reader.complaints.add(&field.key_place, message, "take it out of the target, or out of [matrix]");
     }
     let elements = field.elements().unwrap_or_default();

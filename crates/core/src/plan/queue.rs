@@ -5,7 +5,7 @@ use super::Settings;
 use super::complaint::{listed, nearest, quoted};
 use super::table::{Field, Reader, Table};
 
-/// Those that change how requests are made of the same work, and can be read back; sorted.
+/// Files that change how requests are made of the same work, and can be read back; sorted.
 pub const NAMES: [&str; 8] = [
     "max_sectors_kb", "nomerges", "nr_requests", "read_ahead_kb", "rotational", "rq_affinity", "wbt_lat_usec",
     "write_cache",
@@ -40,7 +40,7 @@ pub(super) fn scheduler<'n>(name: &'n str, field: &Field) -> Option<&'n str> {
 
 /// Every setting as the text that is written to its file.
 pub(super) fn queue(table: &Table, reader: &Reader) -> Settings {
-    files("queue", &NAMES, "; `scheduler` is a key of its own", table, reader)
+    files("queue", &NAMES, "; `scheduler` is a separate key", table, reader)
 }
 
 /// The same of the kernel's memory.

@@ -64,7 +64,7 @@ fn read_below(keys: &KeyTable, plan_table: &Table, plan: &mut Plan, reader: &Rea
     }
 }
 
-/// Two at once would share what no setting can part, but for those that are simulated.
+/// Two at once would share what no setting can part, unless they are simulated.
 fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
     let field = table.field("jobs")?;
     if reader.is_simulated() {
@@ -79,7 +79,8 @@ fn jobs(table: &Table, reader: &Reader) -> Option<u32> {
     Some(1)
 }
 
-/// The check takes two rounds: too much beside one or two, where no verdict is expected either.
+/// The check takes two rounds: too much for a run of one or two, where no verdict is expected
+/// either.
 const CHECKED_FROM: u32 = 3;
 
 /// Real processors have the speed that they have.
@@ -131,7 +132,7 @@ fn unique<'n>(names: impl Iterator<Item = (&'n str, &'n Place)>, what: &str, com
     for (name, place) in names {
         if !seen.insert(name) {
             let message = format!("a second {what} is named {}", quoted(name));
-            complaints.add(place, message, "give one of the two a `name` of its own, or leave one out");
+            complaints.add(place, message, "give one of the two another `name`, or leave one out");
         }
     }
 }
@@ -483,7 +484,7 @@ dirty_bytes = "1GiB"
         ("W", "[[target]]\noverlay = true\nbacking.directory = '/a'", &[(2, "`overlay` cannot be chosen on `directory`")]),
         ("BW", "[[target]]\nfs = 'ext4'\ndiscard = 'trim'", &[(3, "faster for every target that comes after")]),
         ("BW", "[[target]]\nfs = 'ext4'\nseed = 3\nlevels = 1", &[(3, "belongs to the whole plan"), (4, "no key `levels`")]),
-        ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'ext4'", &[(3, "give one of the two a `name`")]),
+        ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'ext4'", &[(3, "give one of the two another `name`")]),
         ("BTW", "\n[[target]]\nfs = 'ext4'", &[(2, "not TOML")]),
         ("BW", "[[target]]\nfs = 'ext4'\nname = ''", &[(3, "`name` is empty")]),
         ("BW", "[[target]]\nfs = 'ext4'\n[[target]]\nfs = 'xfs'\nname = 'ext4 (again)'", &[(5, "is kept for")]),
@@ -499,7 +500,7 @@ dirty_bytes = "1GiB"
         ("BTW", "[matrix]\nscheduler = 'bfq'\nmount = [1]", &[(2, "must be a list"), (3, "must be text")]),
         ("BTW", "[matrix]\nscheduler = ['', 'bfq', 'bfq']", &[(2, "is empty"), (2, "`bfq` twice")]),
         ("BTW", "[matrix]\nmount = ['a,b']\nmkfs = []", &[(2, "more than one mount option"), (3, "empty list")]),
-        ("BW", "[matrix]\nscheduler = ['bfq']\n[[target]]\nfs = 'xfs'\nscheduler = 'none'", &[(2, "of its own")]),
+        ("BW", "[matrix]\nscheduler = ['bfq']\n[[target]]\nfs = 'xfs'\nscheduler = 'none'", &[(2, "itself")]),
         ("W", "[backing]\ndirectory = '/a'\n[matrix]\nmount = ['ro']", &[(4, "no file system is made")]),
         // Work.
         ("BT", "work = [{}]", &[(1, "no `workload`")]),

@@ -43,7 +43,7 @@ fn text_of(field: &Field, folder: &Path) -> Option<String> {
     let place = path(field, folder)?;
     let unreadable = |why: String| {
         let remedy =
-            "name a file like this: workload = \"./mine.toml\", beside the plan; docs/recipes.md says what is in it";
+            "name a file in the plan's folder: workload = \"./mine.toml\"; docs/recipes.md describes its content";
         field.refuse(&format!("names a recipe that pickfs cannot read, {}: {why}", quoted(&place)), remedy)
     };
     let mut bytes = Vec::new();

@@ -248,8 +248,7 @@ impl<'a> Field<'a> {
         Some(list.iter().map(element).collect())
     }
 
-    /// The texts of a list, each with its place; those that are wrong are complained of and left
-    /// out.
+    /// The texts of a list, each with its place; wrong ones are complained of and left out.
     pub(crate) fn texts(&self) -> Option<Vec<(&'a str, Field<'a>)>> {
         let elements = self.elements()?;
         Some(elements.into_iter().filter_map(|field| field.text().map(|text| (text, field))).collect())
@@ -262,7 +261,7 @@ impl<'a> Field<'a> {
                 let what = format!("must be a table, but it is {}", type_of(self.value));
                 self.refuse(
                     &what,
-                    format!("write {label} on a line of its own and its keys below, or {} = {{ ... }}", self.key),
+                    format!("write {label} on its own line and its keys below, or {} = {{ ... }}", self.key),
                 )
             }
         }
@@ -333,11 +332,11 @@ pub(super) fn find<'c, T>(text: &str, rows: &'c [T], name: fn(&T) -> &str) -> Op
     rows.iter().find(|row| name(row) == text)
 }
 
-/// What to do about a name that does not exist; `list` is the command that shows those that do.
+/// What to do about a name that does not exist; `list` is the command that shows existing ones.
 pub(super) fn not_found<'n>(text: &str, names: impl Iterator<Item = &'n str> + Clone, list: &str) -> String {
     match nearest(text, names.clone()) {
         Some(near) => format!("did you mean `{near}`? `{list}` shows them all"),
-        None => format!("use one of {}; `{list}` says what they are", listed(names)),
+        None => format!("use one of {}; `{list}` describes them", listed(names)),
     }
 }
 

@@ -82,7 +82,7 @@ fn only_one<'c>(mut shared: Vec<Backing<'c>>, complaints: &Complaints) -> Option
     complaints.refuse(&place, "several paths cannot be the backing of each [[target]]", remedy)
 }
 
-/// A directory that is a target as it is.
+/// An existing directory as a target.
 fn existing(backing: Backing, machine: &Settings, end: &Place, reader: &Reader) -> Option<PlacedTarget> {
     if backing.entry.makes_filesystem {
         let message = format!("the plan has no targets, and `{}` needs a file system on it", backing.entry.name);
@@ -245,7 +245,7 @@ fn check_above(table: &Table, target: &Target, reader: &Reader) {
     let below = std::iter::once(fs).chain(layers.iter().map(|chosen| &chosen.name));
     let place = ["above", "overlay"].iter().find_map(|key| table.field(key)).map(|field| field.key_place);
     if let Some(why) = reader.catalogue.clash.and_then(|clash| clash(&layers)) {
-        let remedy = "leave the settings of the network out, or give each of these layers to a target of its own";
+        let remedy = "leave the settings of the network out, or give each of these layers its own target";
         reader.complaints.add(&place.clone().unwrap_or_default(), why, remedy);
     }
     for (on, layer) in below.zip(&layers) {
@@ -426,7 +426,7 @@ impl Target {
     }
 }
 
-/// A layer and what its settings choose, as far as they are words: "md raid1".
+/// A layer and what its settings choose, if that is a word: "md raid1".
 fn layer_words(layer: &Chosen) -> String {
     let words = layer.settings.0.values().filter_map(|value| value.as_str());
     std::iter::once(layer.name.as_str()).chain(words).collect::<Vec<_>>().join(" ")

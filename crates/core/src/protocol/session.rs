@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(250);
 /// Bytes; a histogram is a tenth of that.
 const LONGEST_LINE: u64 = 8 << 20;
-/// Lines that wait to be heard; an agent that says more waits itself.
+/// Lines that wait to be heard; an agent that sends more waits itself.
 const MOST_LINES: usize = 256;
 /// Bytes of an agent's stderr that are kept.
 const LAST_ERRORS: usize = 4096;
@@ -56,7 +56,7 @@ impl Drop for Owned {
 }
 
 impl Connection {
-    /// Starts a program, in a process group of its own, whose stdin and stdout are the agent's.
+    /// Starts a program, in its own process group, whose stdin and stdout are the agent's.
     pub fn open(command: &mut Command) -> Result<Connection> {
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_string_lossy().into_owned();
@@ -68,7 +68,7 @@ impl Connection {
 }
 
 impl Connection {
-    /// Starts a program that says nothing on its stdout, which is given back: it closes when the
+    /// Starts a program that prints nothing on its stdout, which is given back: it closes when the
     /// program ends.
     pub fn open_silent(command: &mut Command) -> Result<(Connection, ChildStdout)> {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -223,7 +223,7 @@ fn next_line(reader: &mut impl BufRead, longest: u64) -> Option<Result<String>> 
         Some(b'\n') => Some(Ok(String::from_utf8_lossy(&line).into_owned())),
         _ if read as u64 == longest => {
             let begun = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
-            Some(Err(anyhow!("the agent says a line without an end: `{}`", begun.trim())))
+            Some(Err(anyhow!("the agent sent a line without an end: `{}`", begun.trim())))
         }
         _ => None,
     }

@@ -316,7 +316,7 @@ pub(super) fn page(of: &Evidence) -> Finding {
     match &of.beside.page {
         Some(page) if page.shown != page.made => {
             let lacks = page.sentences.iter().filter(|sentence| !page.shown.contains(&escaped(sentence)));
-            let broken: Vec<String> = lacks.map(|sentence| format!("it does not say: {sentence}")).collect();
+            let broken: Vec<String> = lacks.map(|sentence| format!("it lacks the sentence: {sentence}")).collect();
             let differs =
                 || Finding::Open(vec!["it is not the page that this version makes of the journal".to_string()]);
             if broken.is_empty() { differs() } else { Finding::Broken(broken) }
@@ -352,7 +352,8 @@ pub(super) fn again(of: &Evidence) -> Finding {
     }
 }
 
-/// What the times of a simulation depend on, beside its plan, where it is not known to be the same.
+/// What the times of a simulation depend on, apart from its plan, where it is not known to be the
+/// same.
 fn made_by_others(first: &Folded, again: &Folded) -> Vec<String> {
     let guests = first.host.keys().filter(|name| name.starts_with("guest ")).map(String::as_str);
     let fact = |folded: &Folded, name: &str| folded.host.get(name).cloned().unwrap_or("not known".to_string());

@@ -46,7 +46,7 @@ pub fn disclosure(model: &Model, audited: &Audited) -> Vec<Section> {
         section("Answer", model.headlines()),
         section("Grade", grade(audited)),
         section("Machine", machine),
-        section("File systems, as they were read back", targets(model)),
+        section("File systems, as read back", targets(model)),
         section("How it was measured", method(model)),
         section("Left out, and why", model.holes.iter().map(|hole| hole.sentence(model)).collect()),
         section("Doubts", model.warnings()),

@@ -38,15 +38,15 @@ pub const RULES: &[Rule] = &[
     rule("order", "The order of each round is random.",
         "cells begin in the order of the plan's seed; simulated cells may run side by side", order),
     rule("clock", "Times fit the clock.",
-        "the phases of a cell take no longer than its ledger says, and a cell begins before it ends", clock),
+        "the phases of a cell take no longer than its ledger records, and a cell begins before it ends", clock),
     rule("reference", "The reference is measured twice.",
         "the plan has its second copy, which has results; simulated cells do not need it", reference),
     rule("durability", "All ranked targets promise the same durability.",
         "no mount line or option promises less than the default without being marked, and marked targets are not \
         ranked", durability),
-    rule("read back", "Options in effect are those that the plan asks for.",
+    rule("read back", "Options in effect match the plan.",
         "each done cell has the mount line that the kernel shows, and no mismatch", read_back),
-    rule("cold", "Phases that start cold are proved cold.", "no flag of a done cell says otherwise", cold),
+    rule("cold", "Phases that start cold are proved cold.", "no done cell has a flag against it", cold),
     rule("quiet", "Nothing else used the machine beyond a share.",
         "less than half a processor and less than the work's own bytes on the disk, in half of all phases or \
         more", quiet),
@@ -57,15 +57,15 @@ pub const RULES: &[Rule] = &[
     rule("settings", "Settings of the machine stay the same.",
         "facts on governor, turbo, writeback, swap and the queue of a target have one value each", settings),
     rule("drive", "Processor, memory, drive and firmware stay the same.", "facts on them have one value each", drive),
-    rule("stop", "The run ended by its own rule.", "it has the plan's rounds, or its last look says why it ended",
-        stop),
+    rule("stop", "The run ended by its own rule.", 
+        "it has the plan's rounds, or its last interim analysis records why it ended", stop),
     rule("verdict", "The verdict follows from the samples.",
         "docs/audit/verdict.py, which shares nothing with pickfs, computes the same names, bounds and ratios to nine \
         digits", verdict),
-    rule("looks", "Each look of the run at its results decided as it should.",
-        "the same program computes pick, bound, end and who leaves from the records before the look; ends of budgets \
-        are believed", looks),
-    rule("page", "The page says what the journal says.",
+    rule("looks", "Each interim analysis of the run decided as it should.",
+        "the same program computes pick, bound, end and eliminated targets from the records before \
+        the analysis; ends of budgets are believed", looks),
+    rule("page", "The page agrees with the journal.",
         "the page of a bundle is the one that pickfs makes of its journal; of another version it has the same \
         sentences", page),
     rule("again", "Simulated cells come out the same again.",

@@ -24,12 +24,12 @@ const BELIEVED: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// So often asked to stop, the near side leaves, and the far run goes on.
 pub const LEAVES: usize = 3;
-/// Bytes of a line that the far side may say. It says a mebibyte at once, unless a line of a
+/// Bytes of a line that the far side may say. It sends a mebibyte at once, unless a line of a
 /// journal is longer.
 const LONGEST_LINE: u64 = 16 << 20;
 /// Bytes of a journal, as a store takes it. The largest that we know has 40 MB.
 const LONGEST_JOURNAL: u64 = 512 << 20;
-/// What was said and not yet taken: a far side that says more waits.
+/// What was said and not yet taken: a far side that sends more waits.
 const AHEAD: usize = 2;
 /// Messages of a run that are shown; further ones are counted.
 const MOST_MESSAGES: u64 = 20_000;
@@ -48,7 +48,7 @@ pub struct FarRun<'a> {
     pub journal: &'a Path,
 }
 
-/// How a far run came to its end, as far as it is known here.
+/// How a far run ended, as far as this machine knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
     /// Its exit code. The journal here is the whole journal there.
@@ -109,11 +109,11 @@ fn begin(host: &str, name: &str, order: &Order, ssh: &Ssh) -> Result<()> {
     match serde_json::from_str(said.trim()) {
         Ok(FollowMessage::There) => Ok(()),
         Ok(FollowMessage::Refused(why)) => bail!("{host} does not begin the run: {}", visible_line(&why)),
-        _ => bail!("{host} gives no answer that is understood: {}", visible_line(said.trim())),
+        _ => bail!("{host} sent an answer that cannot be read: {}", visible_line(said.trim())),
     }
 }
 
-/// The journal as it is here.
+/// The local copy of the journal.
 struct Copy {
     file: File,
     path: PathBuf,
@@ -327,7 +327,7 @@ fn last_words_of(child: &mut Child, mut errors: Start) -> (String, bool) {
         std::thread::sleep(LOOK / 4);
         waited += LOOK / 4;
     }
-    ("it ended what it says, and not itself".into(), false)
+    ("it closed its output and did not exit".into(), false)
 }
 
 /// A message, or why there are no more.
@@ -354,10 +354,10 @@ fn next(lines: &mut impl BufRead) -> Option<Heard> {
     let mut line = Vec::new();
     lines.take(LONGEST_LINE).read_until(b'\n', &mut line).ok()?;
     if line.ends_with(b"\n") {
-        return Some(serde_json::from_slice(&line).map_err(|error| format!("it says what is not understood: {error}")));
+        return Some(serde_json::from_slice(&line).map_err(|error| format!("its message cannot be read: {error}")));
     }
     let is_long = line.len() as u64 == LONGEST_LINE;
-    is_long.then(|| Err(format!("it says a line of more than {} MiB", LONGEST_LINE >> 20)))
+    is_long.then(|| Err(format!("it sent a line of more than {} MiB", LONGEST_LINE >> 20)))
 }
 
 #[cfg(test)]
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
     }
 
-    /// One that says more than is taken waits, and does not fill the memory.
+    /// One that sends more than is taken waits, and does not fill the memory.
     #[test]
     fn what_is_not_taken_is_not_read() {
         struct Endless(std::sync::Arc<std::sync::atomic::AtomicUsize>);

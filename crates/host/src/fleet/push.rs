@@ -37,7 +37,7 @@ impl<'a> FarStore<'a> {
             Ok(Answer::New) => Ok(true),
             Ok(Answer::Known) => Ok(false),
             Ok(Answer::Refused(why)) => bail!("{host}: {}", visible_line(&why)),
-            Err(_) => bail!("{host} gives no answer that is understood: {}", visible_line(said.trim())),
+            Err(_) => bail!("{host} sent an answer that cannot be read: {}", visible_line(said.trim())),
         }
     }
 }

@@ -96,7 +96,7 @@ impl Slurm {
         let said = feed_and_read(&self.sbatch(errand, node), script.as_bytes()).context("Slurm takes no job")?;
         // JOB, or JOB;CLUSTER.
         let job = said.trim().split(';').next().unwrap_or_default().to_string();
-        ensure!(is_job(&job), "sbatch says `{}`, which is no number of a job", said.trim().escape_debug());
+        ensure!(is_job(&job), "sbatch printed `{}`, which is no job number", said.trim().escape_debug());
         Ok(job)
     }
 

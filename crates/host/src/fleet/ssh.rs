@@ -27,7 +27,7 @@ const SILENT: &str = "ServerAliveInterval=5";
 const LONGEST_ANSWER: u64 = 64 << 10;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How other machines are reached, and this program as it is to be there.
+/// How other machines are reached, and this program in the form that they need.
 pub struct Ssh {
     options: Argv,
     /// The folder on the far machines that has the program and its runs.
@@ -100,14 +100,14 @@ impl Ssh {
         self.answer(&words, text)?.of_success(&words)
     }
 
-    /// What a program says to a text. It is ended if it says more than an answer is, or if the user
+    /// What a program says to a text. It is ended if it prints more than an answer, or if the user
     /// leaves.
     fn answer(&self, words: &Argv, text: Vec<u8>) -> Result<Answer> {
         let mut command = command(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot run {}", words[0]))?;
         let input = child.stdin.take();
-        // What ends without reading it says why.
+        // A program that ends without reading it prints why.
         std::thread::spawn(move || input.map(|mut input| input.write_all(&text)));
         let answer = await_answer(&mut child, self.leaves);
         if answer.is_err() {
@@ -174,7 +174,7 @@ pub(crate) fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What a program says, as far as it is an answer. It is read by a thread, as reading waits.
+/// The part of a program's output that is an answer. It is read by a thread, as reading waits.
 pub(crate) struct Start {
     heard: Receiver<Vec<u8>>,
     /// Once it is whole.
@@ -199,7 +199,7 @@ impl Start {
     pub(crate) fn is_whole(&mut self) -> Result<bool> {
         self.bytes = self.bytes.take().or_else(|| self.heard.try_recv().ok());
         let length = self.bytes.as_ref().map_or(0, Vec::len) as u64;
-        ensure!(length <= LONGEST_ANSWER, "it says more than the {LONGEST_ANSWER} bytes that an answer may have");
+        ensure!(length <= LONGEST_ANSWER, "it sent more than the {LONGEST_ANSWER} bytes that an answer may have");
         Ok(self.bytes.is_some())
     }
 }

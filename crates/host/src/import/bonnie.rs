@@ -78,7 +78,7 @@ fn aligned<'a>(fields: &[&'a str]) -> Result<Vec<&'a str>> {
 /// amount of work is not reported for every test.
 fn tell((phase, rate, latency, is_bytes): &(&str, usize, usize, bool), fields: &[&str], figures: &mut Figures) {
     if fields[*rate].starts_with('+') {
-        figures.doubts.push((phase.to_string(), "bonnie++ says +++++: it was too short to be measured".into()));
+        figures.doubts.push((phase.to_string(), "bonnie++ printed +++++: it was too short to be measured".into()));
     }
     let Some(found) = positive(fields[*rate]) else { return };
     let (time_ns, metric, value) = if *is_bytes {

@@ -110,7 +110,7 @@ impl ResultElement {
             return;
         };
         if scale == "MB/s" && self.field("Identifier").starts_with("pts/fio") {
-            figures.doubts.push((self.phase(), "pts/fio says MB/s and means MiB/s".into()));
+            figures.doubts.push((self.phase(), "pts/fio prints MB/s and means MiB/s".into()));
         }
         if self.field("Proportion") != "LIB" {
             figures.time_of("one GiB, or of a thousand of what a rate counts");

@@ -1,6 +1,6 @@
-//! A run whose cells are done elsewhere, each by a pickfs of its own with a journal of its own:
-//! only where cells cannot disturb each other. Here they are put together, in the order of the run,
-//! as if one machine had done them.
+//! A run whose cells are done elsewhere, each by a separate pickfs with its own journal: only where
+//! cells cannot disturb each other. Here they are put together, in the order of the run, as if one
+//! machine had done them.
 
 use super::live::LiveJournal;
 use super::rounds::{self, Doer};
@@ -140,7 +140,7 @@ impl Doer for CellCollector<'_> {
                 if let Some(outcome) = self.outcome_of(cell) {
                     return Ok(Some(outcome));
                 }
-                format!("{} does not say how the cell ended", path.display())
+                format!("{} does not record how the cell ended", path.display())
             }
         };
         let at = self.now();
@@ -163,7 +163,7 @@ impl Doer for CellCollector<'_> {
     }
 }
 
-/// Does one cell of a plan into a journal of its own.
+/// Does one cell of a plan into its own journal.
 pub fn part(
     plan: &Plan,
     cell: &str,

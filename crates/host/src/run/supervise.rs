@@ -85,7 +85,8 @@ impl Supervisor {
         self.journal.folded()
     }
 
-    /// As it is by now: the reference may be another than the one that was asked for.
+    /// The plan with the changes so far: the reference may be another than the one that was asked
+    /// for.
     pub(crate) fn plan(&self) -> Plan {
         self.folded().run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
     }
@@ -170,7 +171,7 @@ impl Supervisor {
 
     fn undo_what_is_left(&mut self, scope: &str, ended: JobEnd) -> Result<JobEnd> {
         let left = self.leftovers(scope);
-        // A machine elsewhere goes with its cell: what is left there needs no undoing.
+        // A machine elsewhere goes with its cell: its steps need no undoing.
         let is_here = self.machine.cells() == CellsRun::Here;
         if (is_here && matches!(ended, JobEnd::Dead(_))) || !left.is_empty() {
             self.undo_steps(left, false)?;
@@ -183,8 +184,8 @@ impl Supervisor {
         self.undo_steps(self.folded().leftovers.iter().cloned().collect(), false)
     }
 
-    /// The same of a run that is dead, where a request to stop ends it at once: what is left by
-    /// then is still in the journal.
+    /// The same of a run that is dead, where a request to stop ends it at once: the remaining steps
+    /// are still in the journal.
     pub(crate) fn undo_dead(&mut self) -> Result<()> {
         self.undo_steps(self.folded().leftovers.iter().cloned().collect(), true)
     }
@@ -274,8 +275,8 @@ impl Supervisor {
         self.take(Record::Flag(Flag { cell, phase, flag, why: killed(kills) }))
     }
 
-    /// A machine has ended by itself. Who asks us to stop may ask its emulator too, as Slurm asks
-    /// all processes of a job: then its end says nothing of the cell.
+    /// A machine has ended by itself. A request to us to stop may reach its emulator too, as Slurm
+    /// asks all processes of a job: then its end says nothing of the cell.
     fn gone(&self, why: String, stoppable: bool) -> JobEnd {
         if stoppable && stop_requested() && self.machine.cells() == CellsRun::Elsewhere {
             JobEnd::Stopped
@@ -306,9 +307,9 @@ fn ask(machine: &mut dyn Machine, questions: Vec<Check>) -> Result<Vec<Checked>>
     let mut session = Session::start(contact.connection, &contact.request)?;
     loop {
         match session.hear()? {
-            Heard::Line(line) => match serde_json::from_str(&line).context("the agent's answer is not understood")? {
+            Heard::Line(line) => match serde_json::from_str(&line).context("the agent's answer cannot be read")? {
                 Say::Checked(checked) => return Ok(checked),
-                other => bail!("the agent said {other:?} where it was to check"),
+                other => bail!("the agent sent {other:?} instead of the result of a check"),
             },
             Heard::Nothing => {}
             Heard::Closed => bail!("the agent ended before it had checked: {}", session.end(None)?.errors.trim()),
@@ -479,7 +480,7 @@ impl<'c> Attended<'c> {
             Ok(said) => said,
             Err(error) => {
                 let shown: String = line.trim().chars().filter(|letter| !letter.is_control()).take(200).collect();
-                self.kill(JobEnd::Dead(format!("the agent said `{shown}`: {error}")));
+                self.kill(JobEnd::Dead(format!("the agent sent `{shown}`: {error}")));
                 return Ok(());
             }
         };

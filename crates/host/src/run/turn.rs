@@ -4,8 +4,8 @@
 //! Simulations measure nothing of this machine, so they share it with each other, as do guests
 //! whose plan says so; others wait for them, as they keep processors busy.
 //!
-//! Root's runs have a lock of their own, in a folder where only root can make a file, so that no
-//! user delays them; they also take the lock that users share, as soon as it is free.
+//! Root's runs have their own lock, in a folder where only root can make a file, so that no user
+//! delays them; they also take the lock that users share, once it is free.
 
 use super::Progress;
 use super::rounds::up_to_next_look;
@@ -71,7 +71,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// By a thread: who waits for a lock hears no Ctrl-C.
+    /// By a thread: waiting for a lock would block Ctrl-C.
     fn queue(self, journal: &Path) -> Receiver<File> {
         let (send, taken) = mpsc::channel();
         let journal = std::path::absolute(journal).unwrap_or_else(|_| journal.into());
@@ -83,7 +83,7 @@ impl Lock {
                     return;
                 }
             }
-            // For those who wait; one that another user has made cannot be written to.
+            // For waiting runs; one that another user has made cannot be written to.
             let _ = file.set_len(0).and_then(|()| file.write_all(note.as_bytes()));
             let _ = send.send(file);
         });
@@ -91,7 +91,7 @@ impl Lock {
     }
 }
 
-/// Who has noted it in the lock file, if anybody has the lock.
+/// The holder as noted in the lock file, if the lock is held.
 fn holder_unless_free(lock: &Lock) -> Option<String> {
     if flock(&lock.file, trying(lock.wanted)).is_ok() {
         let _ = flock(&lock.file, FlockOperation::Unlock);
@@ -100,7 +100,7 @@ fn holder_unless_free(lock: &Lock) -> Option<String> {
     let noted = std::fs::read_to_string(&lock.path).unwrap_or_default();
     let shown: String =
         noted.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(300).collect();
-    Some(if shown.is_empty() { "it has not said which".into() } else { shown })
+    Some(if shown.is_empty() { "it did not note which run it is".into() } else { shown })
 }
 
 fn waited_for(lock: Lock, journal: &Path, progress: &mut dyn Progress) -> Option<File> {
@@ -137,14 +137,14 @@ fn how_far(holder: &str) -> String {
     counts.filter(|(planned, _)| *planned > 0).map(words).unwrap_or_default()
 }
 
-/// Made by whichever user comes first, readable by those who may use it, whatever the umask.
+/// Made by whichever user comes first, readable for all that may use it, whatever the umask.
 fn opened(path: PathBuf, mode: u32, wanted: plan::Turn) -> Option<Lock> {
     let made = || File::create_new(&path).and_then(|file| file.set_permissions(Permissions::from_mode(mode)));
     let opened = open(&path).or_else(|_| made().and_then(|()| open(&path))).or_else(|_| open(&path));
     opened.ok().map(|file| Lock { file, path, wanted })
 }
 
-/// Opens a lock file. Another user who may write to the folder can have put a symlink or a pipe
+/// Opens a lock file. Another user with write access to the folder can have put a symlink or a pipe
 /// there: neither is followed nor waited for.
 fn open(path: &Path) -> std::io::Result<File> {
     let careful = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;

@@ -16,7 +16,7 @@ mod usage;
 pub struct Advice {
     pub target: String,
     pub steps: Vec<Step>,
-    /// What stays as it is, and what the choice costs.
+    /// What the lines do not change, and what the choice costs.
     pub notes: Vec<String>,
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn pasted<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Vec<Strin
 }
 
 /// The lines for a target whose mkfs and mount got these words: those of its variant, then its own.
-/// `None` where nothing can be said: of a folder as it is, of an image, and where a word is unsafe
-/// to paste.
+/// `None` where there is no advice: for an existing folder, for an image, and where a word is
+/// unsafe to paste.
 pub fn of_target(target: &Target, mkfs: &[String], mount: &[String]) -> Option<Advice> {
     let name = target.fs.as_deref()?;
     let usage = USAGE.iter().find(|usage| usage.name == name)?;
@@ -232,8 +232,8 @@ impl Lines<'_> {
         let mut notes = Vec::new();
         if self.compression().is_some() {
             notes.push(
-                "Files that are there stay as they are until `defragment` rewrites them, which copies what snapshots and reflinks \
-                 share."
+                "Existing files do not change until `defragment` rewrites them, which copies what snapshots and \
+                 reflinks share."
                     .to_string(),
             );
         }
@@ -247,10 +247,10 @@ impl Lines<'_> {
         match self.tuned() {
             None => {
                 let words = self.mkfs.join(" ");
-                notes.push(format!("Only a new {} has `{words}`: an existing one stays as it is.", self.usage.name));
+                notes.push(format!("Only a new {} has `{words}`: an existing one does not get it.", self.usage.name));
             }
             Some(tuned) if !tuned.is_empty() => {
-                notes.push("`tune2fs` wants it unmounted; it says where `e2fsck -f` must follow.".to_string());
+                notes.push("`tune2fs` wants it unmounted; it reports where `e2fsck -f` must follow.".to_string());
             }
             Some(_) => {}
         }
@@ -286,7 +286,7 @@ impl Model {
     }
 }
 
-/// Words of mkfs and of mount, as they were given. Earlier journals do not have those of variants.
+/// Words of mkfs and of mount, unchanged. Earlier journals do not have those of variants.
 fn words(target: &TargetInfo, planned: &Target) -> Option<(Vec<String>, Vec<String>)> {
     let fact = |name: &str| target.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str());
     let split = |text: &str, end: char| text.split(end).filter(|word| !word.is_empty()).map(String::from).collect();

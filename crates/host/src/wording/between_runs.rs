@@ -1,5 +1,5 @@
-//! A run beside earlier ones, in words and numbers: what `pickfs compare` prints. Regressions come
-//! first, then facts of the machines that differ.
+//! A run compared with earlier ones, in words and numbers: what `pickfs compare` prints.
+//! Regressions come first, then facts of the machines that differ.
 
 use super::text::{self as words, plain};
 use crate::analysis::{self, Accepted, Change, Changes, Difference, Doubt, Field, Gate, Measured, OnlyIn, Part};
@@ -52,7 +52,7 @@ pub struct FactChange {
     pub new: String,
 }
 
-/// What is in the intervals beside the scatter of rounds.
+/// What is in the intervals in addition to the scatter of rounds.
 fn caveat(found: &Changes) -> String {
     if found.paired {
         return "Both runs are simulated, so each round is held against the same round of the other run, which differs by \
@@ -83,10 +83,12 @@ fn caveat(found: &Changes) -> String {
 /// Why nothing is concluded, and what to do.
 fn doubted(doubt: &Doubt) -> String {
     match doubt {
-        Doubt::OneRun => "Inconclusive: with one earlier run it is not known how far two runs of the same differ here. On other \
-                          days run the plan a few more times as it was before (`pickfs run PLAN`), then `pickfs compare OLD1 \
+        Doubt::OneRun => {
+            "Inconclusive: with one earlier run it is not known how far two runs of the same differ here. On other \
+                          days run the old plan a few more times (`pickfs run PLAN`), then `pickfs compare OLD1 \
                           OLD2 OLD3 NEW`; or give --scatter, if you know it."
-            .into(),
+                .into()
+        }
         Doubt::Unreliable { is_new, reference, why } => {
             let run = if *is_new { "the new run" } else { "an earlier run" };
             let why = super::warnings::unreliable(why, reference);

@@ -1,4 +1,4 @@
-//! The score card: published tables beside simulations of the same work, as a page of Markdown.
+//! The score card: published tables next to simulations of the same work, as a page of Markdown.
 
 use crate::analysis::{Costs, Miss, Score, score};
 use pickfs_system::visible::visible;
@@ -43,9 +43,9 @@ pub fn page(made: &str, tables: &[Scored]) -> String {
     text
 }
 
-const ABOUT: &str = "Published measurements of real drives, beside simulations of the same work. Pairs of rows of a table count where they \
-                     differ by more than 10 % as published. The error of a pair is |ln(simulated ratio / published ratio)|: 0.1 is about 10 %, \
-                     0.69 a factor of two. No parameter of a model was chosen by a figure of a file system.";
+const ABOUT: &str = "Published measurements of real drives, next to simulations of the same work. Pairs of rows of a table count \
+                     where they differ by more than 10 % as published. The error of a pair is |ln(simulated ratio / \
+                     published ratio)|: 0.1 is about 10 %, 0.69 a factor of two. No parameter of a model was chosen by a figure of a file system.";
 
 fn standing(name: &str, score: &Score) -> [String; 5] {
     let error = |error: Option<f64>| error.map_or("–".to_string(), |error| format!("{error:.2}"));

@@ -26,8 +26,8 @@ pub(crate) fn show(folded: &Folded, journal: &Path) -> Result<()> {
 }
 
 /// What root made for the user behind sudo(8) is the user's, once no root acts on it any more. Only
-/// a file or folder of root's own, under one name: what was put in its place, or linked there,
-/// stays as it is.
+/// a file or folder of root's own, under one name: what was put in its place, or linked there, does
+/// not change.
 pub(crate) fn give_back(path: &Path) {
     let Some((user, group)) = behind_sudo() else { return };
     let opened = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);

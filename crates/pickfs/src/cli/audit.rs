@@ -28,7 +28,7 @@ const MOST_PLACES: usize = 3;
 /// Check a run against the rules of trusted results, and compute its verdict a second time
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Journal of the run, as it is or compressed by xz, or what `pickfs share` has packed
+    /// Journal of the run, plain or compressed by xz, or an archive of `pickfs share`
     #[arg(default_value = "@last")]
     file: PathBuf,
     /// Journal of the same plan that was run again (`pickfs run --again`): times of simulated cells
@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
 
 impl Verb for Arguments {
     const EXAMPLES: &[[&str; 2]] = &[
-        ["pickfs audit run-shared.tar.gz", "a bundle of others: nothing of it is executed, and root is not needed"],
-        ["pickfs audit --disclosure run.html", "the newest run, with the page to publish beside its figures"],
+        ["pickfs audit run-shared.tar.gz", "a bundle of others: nothing in it is executed, and root is not needed"],
+        ["pickfs audit --disclosure run.html", "the newest run, and the page to publish with its figures"],
         ["pickfs audit sim.tar.gz --again mine.jsonl", "simulations of others, done here by `pickfs run --again`"],
     ];
     const ONLY_PRINTS: bool = true;
@@ -84,7 +84,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, Option<String>)> {
     Ok((journal, None))
 }
 
-/// The same of what is packed by `xz` or [`super::share`]; `None` of a journal as it is.
+/// The content of an archive by `xz` or [`super::share`]; `None` for a plain journal.
 pub(crate) fn unpacked(path: &Path) -> Result<Option<(Vec<u8>, Option<String>)>> {
     // Read from its start again, which what is no file cannot be.
     if !path.is_file() {
@@ -167,7 +167,7 @@ impl Audit {
             let indent = " ".repeat(25);
             shown.chain(more).for_each(|place| text += &(wrapped(&indent, &place, report::width()) + "\n"));
         }
-        text + &format!("\nsha256 of the journal: {name}\ndocs/rules.md says how each rule is checked.\n")
+        text + &format!("\nsha256 of the journal: {name}\ndocs/rules.md describes how each rule is checked.\n")
     }
 }
 

@@ -1,5 +1,5 @@
-//! Whether others use the machine, before a run: what was measured beside them has to be thrown
-//! away, or done again.
+//! Whether others use the machine, before a run: what was measured meanwhile has to be thrown away,
+//! or done again.
 
 #![expect(clippy::disallowed_methods, reason = "measures what others use now")]
 
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(in_words(3.0, 2, found[3..].to_vec()), None);
     }
 
-    /// This test is a program of its own to itself, whose ticks do not count.
+    /// This test is a separate program to itself, whose ticks do not count.
     #[test]
     fn we_are_none_of_the_others() {
         let own = std::process::id() as i32;

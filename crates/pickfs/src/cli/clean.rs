@@ -53,7 +53,7 @@ fn named(word: &Path) -> Result<PathBuf> {
 }
 
 /// A run that died before its first line has touched nothing; one whose journal was deleted has,
-/// but who knows what.
+/// but it is not known what.
 fn clean_active(run: &str, journal: &Path) -> bool {
     if Active::is_alive(run) {
         println!("{}: this run is under way, and undoes its own steps", shown(journal));

@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = above_nothing)]
     threshold: f64,
     /// How much runs of one plan differ here, as a standard deviation, if you know it and there is
-    /// one earlier run. Else other runs of the same plan, kernel and machine beside OLD show it
+    /// one earlier run. Else other runs of the same plan, kernel and machine in OLD's folder show
+    /// it
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     scatter: Option<f64>,
     /// How to print it
@@ -106,7 +107,7 @@ impl Arguments {
         Accepted { threshold: self.threshold, scatter: self.scatter }
     }
 
-    /// Runs beside the one earlier run that show what runs of the same differ by.
+    /// Runs in the folder of the one earlier run that show what runs of the same differ by.
     fn history(&self, old: &[Measured], new: Measured) -> Result<Vec<Folded>> {
         let ([one], [journal], None) = (old, &self.old[..], self.scatter) else { return Ok(Vec::new()) };
         let journal = journals::named(journal)?;

@@ -21,14 +21,14 @@ pub(crate) struct Arguments {
 enum Subcommand {
     /// Show a model's parameters with their sources, and the speeds that it gives
     #[command(
-        after_help = "Examples:\n  pickfs disk show hdd-7200    a model that `pickfs list disks` names\n  pickfs disk show my.toml     one of your own"
+        after_help = "Examples:\n  pickfs disk show hdd-7200    a model that `pickfs list disks` names\n  pickfs disk show my.toml     your own model"
     )]
     Show {
         /// A name that `pickfs list disks` prints, or a TOML file
         #[arg(value_name = "NAME|FILE")]
         name: String,
     },
-    /// Write the source of the simulated disk's driver, to compile it for a kernel of your own
+    /// Write the source of the simulated disk's driver, to compile it for your own kernel
     #[command(
         after_help = "Examples:\n  pickfs disk driver driver && make -C linux M=$PWD/driver modules    driver/simdisk.ko"
     )]

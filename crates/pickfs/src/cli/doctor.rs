@@ -116,7 +116,7 @@ fn short() -> Outcome {
     let first = match (can_run, root) {
         (true, _) => format!("ready: `pickfs run` compares {names} here"),
         (false, false) => format!("with sudo, or in guests: `sudo pickfs run` compares {names} here"),
-        (false, true) => format!("not ready for `pickfs run`: `pickfs doctor {names}` says what is missing"),
+        (false, true) => format!("not ready for `pickfs run`: `pickfs doctor {names}` lists what is missing"),
     };
     println!("{first}\n");
     for (title, by_state) in &all {
@@ -130,7 +130,7 @@ fn short() -> Outcome {
     println!();
     machine();
     leftovers()?;
-    println!("\npickfs doctor NAME   what one lacks, and what brings it; --all says it of all");
+    println!("\npickfs doctor NAME   what one lacks, and how to get it; --all covers all");
     Ok(0)
 }
 

@@ -1,4 +1,4 @@
-//! `pickfs far` (hidden): a run or a store on this machine, for a user who is on another.
+//! `pickfs far` (hidden): a run or a store on this machine, for a user on another.
 
 use super::{Outcome, STOPPED, Verb};
 use anyhow::Context;
@@ -34,7 +34,7 @@ enum Subcommand {
     Stop { name: String, time: u32 },
     /// Take the journal on standard input, which has this SHA-256, into a store
     Take { store: PathBuf, sha256: String },
-    /// Do one cell of a plan into a journal of its own
+    /// Do one cell of a plan into its own journal
     Part { plan: PathBuf, cell: String, journal: PathBuf },
 }
 

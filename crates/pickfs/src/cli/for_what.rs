@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Flags of works, which each word has of its own.
+/// Flags of works, which each word sets itself.
 const OWN_WORKS: [&str; 3] = ["workload", "trace", "job"];
 
 /// Answer a common question: what is known at once, and what measuring here would add
@@ -80,7 +80,7 @@ impl Verb for Arguments {
         let purpose = purpose::find(word)?;
         if let Some(flag) = OWN_WORKS.into_iter().find(|flag| self.flags.has(flag)) {
             let name = purpose.name;
-            return Err(Exit::usage(format!("--{flag}: `for {name}` has works of its own; use `pickfs run --{flag}`")));
+            return Err(Exit::usage(format!("--{flag}: `for {name}` has its own works; use `pickfs run --{flag}`")));
         }
         let arguments = self.of(&purpose, &self.flags)?;
         if self.prints_plan {
@@ -138,11 +138,11 @@ impl Arguments {
             }
             (Some(name), None) => {
                 let words =
-                    format!("any disk ({name} below this folder is virtual, so its kind is unknown: --disk says it)");
+                    format!("any disk ({name} below this folder is virtual, so its kind is unknown: --disk names it)");
                 Disk { models: all.into_iter().collect(), words }
             }
             (None, _) => {
-                let words = "any disk (this folder is on no disk of this machine: --disk says which is meant)".into();
+                let words = "any disk (this folder is on no disk of this machine: --disk names one)".into();
                 Disk { models: all.into_iter().collect(), words }
             }
         })
@@ -280,7 +280,7 @@ fn known(purpose: &Purpose, disk: &Disk) -> String {
     let mut text = "\nKnown without measuring, from simulated disks\n".to_string();
     let says = match (exact.is_empty(), near.is_empty()) {
         (false, _) => format!("on {}:", disk.words),
-        (true, false) => format!("nothing of this work; the nearest is work on many small files, on {}:", disk.words),
+        (true, false) => format!("nothing for this work; the nearest is work on many small files, on {}:", disk.words),
         (true, true) => unknown(purpose, disk),
     };
     let _ = writeln!(text, "{}", wrapped("  ", &says, width));
@@ -315,7 +315,7 @@ fn unknown(purpose: &Purpose, disk: &Disk) -> String {
     let others = Vec::from_iter(purpose.disks_in_atlas()).join(", ");
     match (purpose.unsimulated.as_str(), others.as_str()) {
         ("", "") => "nothing: this work was not simulated yet".into(),
-        ("", others) => format!("nothing of this work on {}; --disk has it on {others}", disk.words),
+        ("", others) => format!("nothing for this work on {}; with --disk it is known on {others}", disk.words),
         (reason, _) => format!("nothing: {reason}"),
     }
 }
@@ -386,8 +386,8 @@ fn missing(plan: &Plan) -> Vec<String> {
 
 /// Every word with the time that its plan takes.
 fn list() -> Result<String> {
-    let head = "What is the file system for? `pickfs for WORD` says at once what is known, and what measuring would add, with \
-        the time that measuring takes:";
+    let head = "What is the file system for? `pickfs for WORD` answers at once with what is known, and what measuring would \
+        add, with the time that measuring takes:";
     let mut text = wrapped("", head, report::width()) + "\n\n";
     for purpose in purpose::all() {
         let plan = plan_source::checked(purpose.arguments(&PlanFlags::default(), None))?;

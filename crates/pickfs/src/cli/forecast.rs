@@ -90,7 +90,7 @@ pub(crate) fn without_pilot(targets: usize) -> String {
         .collect();
     format!(
         "precision: if the ratio of two targets scatters by {} from round to round, the pick of equals is at most {} slower \
-         than the best, and in proportion; --pilot JOURNAL says it for this machine, in minutes\n",
+         than the best, and in proportion; --pilot JOURNAL gives it for this machine, in minutes\n",
         show_share(USUAL),
         shown.join(", ")
     )

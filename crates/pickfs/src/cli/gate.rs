@@ -1,4 +1,4 @@
-//! Whether this machine is fit to measure: left alone, and as fast as it was. For the health check
+//! Whether this machine is fit to measure: left alone, and as fast as before. For the health check
 //! of many machines.
 
 #![expect(clippy::disallowed_methods, reason = "measures how fast this machine is")]

@@ -53,7 +53,7 @@ enum Subcommand {
     },
     /// Remove guests; a run that needs one makes it again
     #[command(
-        after_help = "Examples:\n  pickfs guest remove --all    every guest; a run makes those that it needs again"
+        after_help = "Examples:\n  pickfs guest remove --all    every guest; a run rebuilds the guests that it needs"
     )]
     Remove {
         /// As `pickfs guest list` shows them
@@ -121,7 +121,7 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
         return Ok(USAGE);
     }
     if !packages.is_empty() {
-        eprintln!("a plan says itself what its guests need; leave out {}", packages.join(" "));
+        eprintln!("a plan itself lists what its guests need; leave out {}", packages.join(" "));
         return Ok(USAGE);
     }
     for recipe in recipes(&in_guests(plan)?)? {
@@ -130,8 +130,8 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
     Ok(0)
 }
 
-/// A plan that has its own cells in guests stays as it is: another executor has other settings. Any
-/// other is done in guests.
+/// A plan that has its own cells in guests does not change: another executor has other settings.
+/// Any other is done in guests.
 fn in_guests(plan: &str) -> Result<Plan> {
     let read =
         |executor| plan_source::read(&PlanArgs { plan: Some(PathBuf::from(plan)), executor, ..PlanArgs::default() });
@@ -147,7 +147,7 @@ fn in_guests(plan: &str) -> Result<Plan> {
 fn recipes(plan: &Plan) -> Result<Vec<Recipe>> {
     let recipes = guest::recipes(plan, &bundle(plan))?;
     if recipes.is_empty() {
-        println!("there is nothing to make: every target of the plan has a kernel of your own");
+        println!("there is nothing to make: every target of the plan has your own kernel");
     }
     Ok(recipes)
 }
@@ -175,9 +175,7 @@ fn remove(names: &[String], all: bool) -> Outcome {
     let guests = guest::all()?;
     let find = |name: &String| {
         let found = guests.iter().find(|guest| guest.name == *name).cloned();
-        found.ok_or_else(|| {
-            Exit::usage(format!("there is no guest `{name}`; `pickfs guest list` shows those that are there"))
-        })
+        found.ok_or_else(|| Exit::usage(format!("there is no guest `{name}`; `pickfs guest list` shows all guests")))
     };
     let chosen = if all { guests.clone() } else { names.iter().map(find).collect::<Result<Vec<Guest>>>()? };
     let bytes: u64 = chosen.iter().map(Guest::bytes).sum();

@@ -36,7 +36,7 @@ const TOPICS: &[Topic] = topics! {
     "keys": "every key of a plan";
     "plans": "how a plan file is written";
     "replay": "how your own program is recorded and replayed";
-    "safety": "what is erased and what is not, and what is left";
+    "safety": "what a run erases, and what it leaves behind";
     "verdicts": "how targets are compared, and what the marks mean";
 };
 
@@ -151,7 +151,7 @@ fn manual(words: &[String]) -> anyhow::Result<String> {
     let examples = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
     let others: Vec<String> = verb.get_subcommands().map(|below| format!("{title}-{}(1)", below.get_name())).collect();
     let mut page = Vec::new();
-    // What stands after the help has a section of its own here.
+    // What stands after the help has its own section here.
     clap_mangen::Man::new(verb.after_help(clap::builder::Resettable::Reset)).title(title).render(&mut page)?;
     let mut roff = Roff::default();
     let (_, examples) = examples.split_once('\n').unwrap_or_default();
@@ -169,7 +169,7 @@ fn manual(words: &[String]) -> anyhow::Result<String> {
     Ok(String::from_utf8(page)?)
 }
 
-/// With its lines as they are; nothing for an empty text.
+/// With unchanged lines; nothing for an empty text.
 fn section(roff: &mut Roff, name: &str, about: &str, text: &str) {
     if text.is_empty() {
         return;

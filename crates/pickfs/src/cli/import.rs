@@ -84,7 +84,7 @@ fn given(word: &str, rounds: bool) -> Result<Vec<LabelledFile>> {
     Ok(files.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// Results of a folder. Phoronix keeps each result a second time beside `composite.xml`, and
+/// Results of a folder. Phoronix keeps each result a second time next to `composite.xml`, and
 /// pictures, which have no figures.
 fn of_folder(folder: &Path, round: Option<u32>) -> Result<Vec<LabelledFile>> {
     let composite = folder.join("composite.xml");

@@ -52,7 +52,7 @@ enum Listing {
 }
 
 impl Listing {
-    /// As it is typed.
+    /// The word to type.
     fn word(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
     }

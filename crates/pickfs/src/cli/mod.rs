@@ -146,7 +146,7 @@ const VERBS: &[Entry] = &[
     Entry { hidden: true, ..verb::<slurm_job::Arguments>(pickfs_host::fleet::VERB) },
 ];
 
-/// An error that is printed as it stands and ends with an exit code of its own; all others end with
+/// An error that is printed as it stands and ends with its own exit code; all others end with
 /// [`FAILED`].
 #[derive(Debug)]
 struct Exit {
@@ -195,12 +195,12 @@ const MOST_WANTED: &[[&str; 2]] = &[
     ["pickfs for postgres", "an answer at once; `pickfs for` lists what there is"],
     ["sudo pickfs run", "compare ext4, xfs and btrfs in this folder, three minutes"],
     ["sudo pickfs run --fs ext4,xfs,btrfs --source DIR", "the same with your own files"],
-    ["pickfs run --on DIR --on DIR", "compare two folders as they are, without root"],
+    ["pickfs run --on DIR --on DIR", "compare two existing folders, without root"],
     ["pickfs init", "five questions, then a plan to keep"],
     ["pickfs help", "all verbs and topics"],
 ];
 
-/// A command with what it does beside it, or below where it is long.
+/// A command with what it does to its right, or below where it is long.
 fn examples(rows: &[[&str; 2]]) -> String {
     const WIDTH: usize = 40;
     let below = " ".repeat(WIDTH + 4);

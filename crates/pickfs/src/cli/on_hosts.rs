@@ -69,7 +69,7 @@ pub(crate) fn run(hosts: &Hosts, wanted: &FarRequest) -> Outcome {
         if let Err(error) = choices::print_between_machines(&journals) {
             let why = format!("{error:#}");
             let why = why.strip_prefix("pickfs: ").unwrap_or(&why).trim_end();
-            tell(&format!("nothing is said over all machines: {why}"));
+            tell(&format!("no comparison over all machines: {why}"));
         }
     }
     Ok(codes.into_iter().max().unwrap_or(0))

@@ -1,4 +1,4 @@
-//! `pickfs run --slurm`: a whole run in an allocation of its own, or the cells of a simulation as
+//! `pickfs run --slurm`: a whole run in its own allocation, or the cells of a simulation as
 //! elements of an array.
 
 use super::after::show;
@@ -261,7 +261,7 @@ pub(crate) fn run_whole(slurm: &Slurm, whole: &Whole) -> Result<u8> {
     if whole.begin.is_some() {
         refuse_old(whole.journal)?;
     } else if !whole.journal.with_extension("slurm").is_dir() {
-        return Err(Exit::usage(format!("{shown} is no run of Slurm: there is no folder of its jobs beside it")));
+        return Err(Exit::usage(format!("{shown} is no run of Slurm: the folder of its jobs is not next to it")));
     }
     let folder = folder_of(whole.journal)?;
     fleet::bring_program(&folder)?;

@@ -94,10 +94,10 @@ mod tests {
     fn page() -> String {
         let mut text = "# Options: what people turn, and what it costs\n\n\
             Made of the data of the drivers (`make schema`); `pickfs list options NAME` prints the same, `--json` for programs. \
-            Values are those worth a trial,\nas they are written into a plan; others are allowed. Of ext4, xfs and btrfs each \
+            Values are those worth a trial,\nas written into a plan; others are allowed. Of ext4, xfs and btrfs each \
             value was made, mounted and read back, and each single default found in force\n(e2fsprogs 1.47.0, xfsprogs 6.1.0, \
-            btrfs-progs 6.2, Linux 6.18; a test does so where it runs). Defaults of the others are those of the source named \
-            beside them.\n"
+            btrfs-progs 6.2, Linux 6.18; a test does so where it runs). Defaults of the others come from the source \
+            named next to them.\n"
             .to_string();
         for owner in owners() {
             let _ = writeln!(text, "\n## {}\n\n{}.\n", owner.name, owner.about);

@@ -79,7 +79,7 @@ fn text_of(path: &Path) -> Result<(String, Source)> {
 }
 
 /// Where the file that was read comes from, whatever its name leads to later. What is piped to us
-/// has no owner who could answer for it.
+/// has no owner to check.
 fn source(path: &Path, file: &Metadata) -> Source {
     let (shown, owner) = (path.display(), file.uid());
     match () {
@@ -141,7 +141,7 @@ fn works_of(text: &str) -> Plan {
     Plan { works, executor: word(&table, "executor").unwrap_or_default(), ..Plan::default() }
 }
 
-/// The checked plan of the flags, and the text of the plan file that says the same.
+/// The checked plan of the flags, and the text of a plan file with the same content.
 pub(crate) fn from_flags(arguments: &PlanArgs) -> Result<(Plan, String)> {
     let mut arguments = arguments.clone();
     let root = rustix::process::geteuid().is_root();
@@ -298,8 +298,8 @@ pub(crate) fn wrong_flags(flags: &PlanFlags, complaints: &[Complaint]) -> anyhow
     refused(complaints, plan::render_flags(flags, complaints, std::io::stderr().is_terminal()))
 }
 
-/// A first run on a machine should end while its user waits. A user who names data or an aim gets
-/// the time that it takes.
+/// A first run on a machine should end while its user waits. With named data or an aim it gets the
+/// time that it takes.
 fn is_first_look(flags: &PlanFlags) -> bool {
     !names_data(flags) && !has_aim(flags)
 }

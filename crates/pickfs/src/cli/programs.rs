@@ -215,8 +215,8 @@ mod tests {
         }
     }
 
-    /// Words that a workload chooses from a list of its own; in any other list of texts a plan
-    /// could name a program.
+    /// Words that a workload chooses from its own list; in any other list of texts a plan could
+    /// name a program.
     #[test]
     fn every_setting_that_could_name_a_program_is_shown() {
         const CHOICES: [&str; 7] = ["operations", "losses", "unsynced", "syncs", "backgrounds", "probes", "phases"];

@@ -24,7 +24,7 @@ pub(super) struct Purpose {
     size: Option<String>,
     /// The model of the disk that is meant, whatever lies below the folder at hand.
     pub(super) disk: Option<String>,
-    /// Works of the atlas that are this work, beside its short form.
+    /// Works of the atlas that are this work, without its short form.
     #[serde(default)]
     atlas: Vec<String>,
     /// Works of the atlas that come near.
@@ -107,7 +107,7 @@ impl Purpose {
         !self.short.is_empty()
     }
 
-    /// Works of the atlas that are this work: those that its file names, and its own short form.
+    /// Works of the atlas that are this work: the ones that its file names, and its own short form.
     pub(super) fn in_atlas(&self) -> Vec<String> {
         self.atlas.iter().cloned().chain([self.name.to_string()]).collect()
     }
@@ -143,7 +143,7 @@ impl Purpose {
     pub(super) fn arguments(&self, given: &PlanFlags, executor: Option<String>) -> PlanArgs {
         let mut flags = given.clone();
         let is_root = rustix::process::geteuid().is_root();
-        // Folders are compared as they are, but one that root can make an image in.
+        // Existing folders are compared, except one that root can make an image in.
         let makes = given.has("memory") || given.texts("on").len() < 2 && (is_root || !given.has("on"));
         if makes && !given.has("fs") {
             flags.set("fs", &self.fs);
@@ -205,7 +205,7 @@ mod tests {
             if root {
                 assert_eq!(plan(&[("on", &["/tmp"])]).targets[0].backing.settings.text("dir"), Some("/tmp"));
             }
-            // A folder as it is cannot be made old.
+            // An existing folder cannot be made old.
             let is_made =
                 one.plan.contains_key("matrix") || plan(&[("on", &["/tmp", "/var/tmp"])]).targets[0].fs.is_some();
             assert_eq!(is_made, one.plan.contains_key("matrix"), "{}: folders as they are", one.name);

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write every chart as a picture (SVG) of its own into a folder, instead of a report
+    /// Write every chart as a separate picture (SVG) into a folder, instead of a report
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "output"])]
     charts: Option<PathBuf>,
     /// With `--charts`: each as PNG too, drawn by rsvg-convert
@@ -182,14 +182,14 @@ fn write_charts(model: &Model, folder: &Path, png: bool) -> Result<()> {
     Ok(())
 }
 
-/// The page of a journal, beside it; where it is.
+/// The page of a journal, next to it; where it is.
 pub(crate) fn write_page(model: &Model, journal: &Path) -> Result<PathBuf> {
     let path = beside(journal, "html");
     put(&page(model)?, &path)?;
     Ok(path)
 }
 
-/// Root may write beside another user's files: what lies there is replaced, and no link in its
+/// Root may write next to another user's files: what lies there is replaced, and no link in its
 /// place followed.
 pub(crate) fn put(text: &[u8], path: &Path) -> Result<()> {
     let _ = std::fs::remove_file(path);
@@ -200,7 +200,7 @@ pub(crate) fn page(model: &Model) -> Result<Vec<u8>> {
     render::written("html", Document::Run(model), &Options::default())
 }
 
-/// How the file of `pickfs why` beside a journal ends.
+/// The ending of the file of `pickfs why` next to a journal.
 pub(crate) const EXPLANATION: &str = "why.json";
 
 /// `run.html` for `run.jsonl`; never the journal itself, whatever it is called.
@@ -225,12 +225,12 @@ fn refuse_binary(format: &str) -> Result<()> {
     Ok(())
 }
 
-/// Into a file, or to standard output, where a reader who has seen enough is no error.
+/// Into a file, or to standard output, where a reader that closes early is no error.
 pub(crate) fn deliver(text: &[u8], output: Option<&Path>) -> Result<()> {
     if let Some(path) = output {
         return std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
     }
-    // As it is: what looks for colours to take out of a pipe takes bytes out of an archive.
+    // Unchanged: what looks for colours to take out of a pipe takes bytes out of an archive.
     match std::io::stdout().lock().write_all(text) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),

@@ -87,7 +87,7 @@ impl Verb for Arguments {
         ["sudo pickfs run --fs ext4,xfs --source ~/src --budget 1h", "your own files, for an hour"],
         ["sudo pickfs run --fs btrfs,btrfs:lzo,btrfs:zstd:1", "is compression worth it?"],
         ["pickfs run --sim hdd-7200,nvme --fs ext4,xfs", "on simulated disks, without root or a disk"],
-        ["pickfs run --on ~ --on /mnt/usb", "two folders as they are, without root"],
+        ["pickfs run --on ~ --on /mnt/usb", "two existing folders, without root"],
         ["sudo pickfs run PLAN.toml --erase SERIAL", "a plan that erases a disk"],
         ["sudo pickfs run --resume RUN.jsonl", "go on with a run that was stopped"],
         ["pickfs run PLAN.toml --host root@m1,root@m2", "on other machines, by ssh; then what holds on all"],

@@ -53,7 +53,7 @@ impl Verb for Arguments {
     const ONLY_PRINTS: bool = true;
 
     fn run(&self) -> Outcome {
-        // A fixed seed: who scans a tree twice sees the same twice.
+        // A fixed seed: two scans of a tree show the same.
         let options = Options { threads: self.threads.min(64), all_file_systems: self.all_file_systems, seed: 1 };
         if !self.dir.is_dir() {
             return Err(Exit::usage(format!("{} is no directory; name one that is there", self.dir.display())));

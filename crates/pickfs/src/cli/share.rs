@@ -85,7 +85,7 @@ fn described(anonymous: &Anonymous, folded: &Folded, all: &str) -> String {
     let left = folded.run.iter().flat_map(|run| own_words(&run.plan)).chain(free_texts(folded));
     left.for_each(|line| text += &format!("  {line}\n"));
     text + &paragraph(
-        "Parts of the replaced paths also stand elsewhere, as in titles",
+        "Parts of the replaced paths also occur elsewhere, such as in titles",
         anonymous.doubts(all).into_iter().map(visible).collect(),
     )
 }
@@ -104,7 +104,7 @@ fn own_words(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Reasons and doubts, one of those that differ by numbers alone.
+/// Reasons and doubts, one of several that differ by numbers alone.
 fn free_texts(folded: &Folded) -> Vec<String> {
     let flags = folded.flags.iter().chain(folded.cells.iter().flat_map(|cell| &cell.flags)).map(|flag| &flag.why);
     let ends = folded.cells.iter().filter_map(|cell| cell.outcome.as_ref()).chain(folded.unfit.values());
@@ -121,7 +121,7 @@ fn free_texts(folded: &Folded) -> Vec<String> {
     texts.into_values().take(MOST_TEXTS).map(|text| format!("reason or doubt: {text}")).chain(more).collect()
 }
 
-/// A folder beside the archive that goes when it is dropped.
+/// A folder next to the archive, removed when dropped.
 struct Desk(PathBuf);
 
 impl Desk {
@@ -140,7 +140,7 @@ impl Drop for Desk {
     }
 }
 
-/// Nobody's, and of no time. A colon in its name makes no other host of it, a hyphen no option.
+/// Without owners and times. A colon in its name makes no other host of it, a hyphen no option.
 fn pack(folder: &Path, output: &Path) -> Result<()> {
     let [folder, output] =
         [folder, output].map(|path| std::path::absolute(path).map(|path| path.display().to_string()));

@@ -71,7 +71,7 @@ struct Calibrate {
 
 /// Ten ticks of the kernel's count of processor time.
 const LEAST_NS: f64 = 100e6;
-/// The one that compresses, beside the same that does not.
+/// The target that compresses, and the same without compression.
 const PLAIN: &str = "btrfs";
 const COMPRESSED: &str = "btrfs zstd:1";
 /// An instruction is a nanosecond, whatever it does.

@@ -100,7 +100,7 @@ fn pages(store: &Store, title: &str, grades: &BTreeMap<String, String>) -> Resul
     Ok(site(title, &runs.collect::<Vec<_>>()))
 }
 
-/// Those that were found before; none where there are none.
+/// The grades found before; none where there are none.
 fn grades(out: &Path) -> BTreeMap<String, String> {
     let text = std::fs::read(out.join(GRADES)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

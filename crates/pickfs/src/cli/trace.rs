@@ -68,7 +68,7 @@ enum Action {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// The same program several times at once, each in folders of its own
+    /// The same program several times at once, each in its own folders
     #[command(after_help = "Examples:\n  pickfs trace scale make.pktrace --copies 4 -o four.pktrace")]
     Scale {
         /// A file, or a name that `pickfs list traces` prints
@@ -113,7 +113,7 @@ fn bytes(name: &str) -> Result<Vec<u8>> {
     match shipped::find(name) {
         Some(shipped) => Ok(shipped.bytes.to_vec()),
         None => std::fs::read(name).map_err(|error| {
-            let remedy = "`pickfs list traces` names those that come with pickfs";
+            let remedy = "`pickfs list traces` names the traces that come with pickfs";
             Exit::usage(format!("cannot read the trace {}: {error}; {remedy}", name.escape_debug()))
         }),
     }
@@ -167,7 +167,7 @@ fn import(log: &Path, under: &[PathBuf], output: Option<&Path>, out: &mut impl W
     let text = std::fs::read(log).with_context(|| format!("cannot read {shown}"))?;
     if let Some(folder) = under.iter().find(|folder| !folder.is_absolute()) {
         let folder = folder.display();
-        return Err(Exit::usage(format!("--under: name {folder} in full, as it was called where the log was written")));
+        return Err(Exit::usage(format!("--under: name {folder} by its full path on the machine that wrote the log")));
     }
     let under: Vec<Vec<u8>> = under.iter().map(|folder| folder.as_os_str().as_bytes().to_vec()).collect();
     let bytes = strace::import(&String::from_utf8_lossy(&text), &under)
@@ -303,7 +303,7 @@ fn stats(trace: &Trace) -> Vec<String> {
     lines
 }
 
-/// The tree as it was before the recording.
+/// The tree before the recording.
 fn files_and_folders(trace: &Trace) -> String {
     match trace.tree.len() {
         1 => "1 file or folder".into(),

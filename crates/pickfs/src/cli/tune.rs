@@ -1,9 +1,8 @@
 //! `pickfs tune`: which options of a file system are worth it for a work, and which make no
 //! difference.
 //!
-//! A tuning is up to five ordinary runs in one folder, each with a journal of its own. What the
-//! next one measures follows from the journals alone, so a tuning that was cut goes on where it
-//! was.
+//! A tuning is up to five ordinary runs in one folder, each with its own journal. What the next one
+//! measures follows from the journals alone, so a tuning that was cut goes on where it was.
 
 use super::purpose;
 use super::run::Shown;
@@ -26,7 +25,7 @@ const USUAL_BUDGET: &str = "30min";
 /// Flags of aims that a tuning chooses itself.
 const AIMS: [&str; 2] = ["rounds", "precision"];
 
-/// Find the options of a file system that are worth it for a work, and those that make no
+/// Find the options of a file system that are worth it for a work, and the ones that make no
 /// difference
 #[derive(clap::Args)]
 #[command(mut_args(|argument| {

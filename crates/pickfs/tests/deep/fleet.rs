@@ -1,5 +1,5 @@
-//! Runs on other machines by ssh: servers of ssh on loopback, each with keys, configuration and
-//! state folder of its own.
+//! Runs on other machines by ssh: servers of ssh on loopback, each with its own keys, configuration
+//! and state folder.
 
 use crate::common;
 
@@ -291,7 +291,7 @@ fn each_machine_does_the_whole_plan_and_judges_it_itself() {
     assert_eq!(texts.len(), 2);
     assert!(texts.iter().all(|text| fleet.far_journals().contains(text) && ends(text).len() == 1));
     // Both are this machine, which it says of itself.
-    assert!(said.err.contains("nothing is said over all machines") && said.err.contains("one machine"), "{}", said.err);
+    assert!(said.err.contains("no comparison over all machines") && said.err.contains("one machine"), "{}", said.err);
     // What is wrong is said there, and nothing is left here.
     fleet.lab.write_plan(&SHORT_CELLS.replace("ext4", "ext9"));
     let wrong = fleet.run(&RUN).code(2);
@@ -352,7 +352,7 @@ fn a_disk_is_erased_by_ssh_with_the_checks_of_its_own_machine() {
     assert!(std::fs::read(&disk.device).unwrap() != before, "nothing was written to the disk");
 }
 
-/// The store is made there, with the rights of who logs in.
+/// The store is made there, with the rights of the user that logs in.
 #[test]
 fn journals_are_pushed_by_ssh_into_a_store_there() {
     if not_run(no_fleet()) {

@@ -42,7 +42,7 @@ fn run(machine: Machine, slower: f64, noise: &mut Noise) -> Folded {
     folded.expect("a rehearsal touches nothing that could fail")
 }
 
-/// Earlier runs that are compared, and others of the same kind beside one of them.
+/// Earlier runs that are compared, and others of the same kind in the folder of one of them.
 #[derive(Clone, Copy)]
 struct Earlier {
     compared: usize,
@@ -53,7 +53,7 @@ const fn earlier(compared: usize) -> Earlier {
     Earlier { compared, beside: 0 }
 }
 
-/// One earlier run alone, with three beside it, and several.
+/// One earlier run alone, with three others, and several.
 const EARLIER: [Earlier; 5] = [earlier(1), Earlier { compared: 1, beside: 3 }, earlier(2), earlier(4), earlier(6)];
 
 /// A run slower by so much against earlier ones.
@@ -110,7 +110,7 @@ fn false_alarms(rare: f64, wrong: &mut Vec<String>) {
 fn false_alarms_are_rare_and_slowdowns_are_found() {
     let rare = 0.05 + 3.5 * share_error(0.05, replications(10, 1000));
     println!(
-        "| runs | rounds | earlier runs | beside | slower % | fine % | regression % | inconclusive % | bound fails % |"
+        "| runs | rounds | earlier runs | other runs | slower % | fine % | regression % | inconclusive % | bound fails % |"
     );
     let mut wrong = Vec::new();
     for (at, slower) in [0.1f64, 0.2].into_iter().enumerate() {

@@ -172,7 +172,7 @@ fn a_bonnie_with_too_little_to_do_fails_and_says_what_to_give() {
     );
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
-    for part in ["bonnie++ says +++++ of ", "sequential-stat", "`files`", "missing = \"leave-out\""] {
+    for part in ["bonnie++ printed +++++ for ", "sequential-stat", "`files`", "missing = \"leave-out\""] {
         assert!(why.contains(part), "{part} is not in: {why}");
     }
     lab.assert_nothing_left();

@@ -50,7 +50,7 @@ pub fn feed(argv: &Argv, text: &[u8]) -> Result<()> {
     command.stdin(Stdio::piped()).env_remove("LC_ALL").env("LESSCHARSET", "utf-8");
     let mut child = command.spawn().with_context(|| format!("cannot run `{shown}`"))?;
     if let Some(mut input) = child.stdin.take() {
-        // A reader who has seen enough closes it.
+        // A program that has read enough closes it.
         let _ = input.write_all(text);
     }
     child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
@@ -66,7 +66,7 @@ pub fn feed_and_read(argv: &Argv, text: &[u8]) -> Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot run `{shown}`"))?;
     if let Some(mut input) = child.stdin.take() {
-        // What ends without reading it says why.
+        // A program that ends without reading it prints why.
         let _ = input.write_all(text);
     }
     let output = child.wait_with_output().with_context(|| format!("cannot wait for `{shown}`"))?;
@@ -77,7 +77,7 @@ pub fn feed_and_read(argv: &Argv, text: &[u8]) -> Result<String> {
 }
 
 /// Its stdout, of at most this many bytes; a program that prints more is ended, which is an error.
-/// What it says besides is lost.
+/// Its other output is lost.
 pub fn output_up_to(argv: &Argv, most: u64) -> Result<Vec<u8>> {
     use std::io::Read;
     let shown = argv.join(" ");
@@ -131,7 +131,7 @@ pub fn last_words(text: &[u8]) -> String {
     let (earlier, last) = lines.split_at(lines.len().saturating_sub(3));
     let first = earlier.iter().find(|line| line.contains("error: "));
     let last: Vec<String> = first.into_iter().chain(last).map(|line| visible_line(line)).collect();
-    if last.is_empty() { "it said nothing".into() } else { last.join(" / ") }
+    if last.is_empty() { "it printed nothing".into() } else { last.join(" / ") }
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn last_words_are_three_lines() {
         assert_eq!(last_words(b"a\nb\n\nc\n d \n"), "b / c / d");
-        assert_eq!(last_words(b"\n"), "it said nothing");
+        assert_eq!(last_words(b"\n"), "it printed nothing");
         assert_eq!(last_words(b"a\nb.c:1: error: no\nc.c:2: error: no\nd\ne\nf\n"), "b.c:1: error: no / d / e / f");
         assert_eq!(last_words(b"error: a\nb\n"), "error: a / b");
         assert_eq!(last_words(b"\x1b[2Ja\n"), r"\u{1b}[2Ja");

@@ -1,6 +1,6 @@
 //! The disk that a tree is brought from, where the work is done in a guest: a folder of the host is
-//! none of its own, so the tree is put on an ext4 of its own, without root, and the guest gets that
-//! read only.
+//! not the guest's, so the tree is put on its own ext4, without root, and the guest gets that read
+//! only.
 
 use crate::stack::{Place, Step, argv};
 use crate::steps::StepRunner;
@@ -55,7 +55,7 @@ fn fill(tree: &Path, image: &Path, runner: &mut StepRunner, link: &mut Link) -> 
     let (blocks, inodes) = ((bytes / BLOCK).to_string(), (entries + 64).to_string());
     let mut words = argv(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal"]);
     words.extend(argv(["-N", &inodes, "-d", &tree, &image, &blocks]));
-    runner.take(Step::run("put the tree on a disk of its own", words), link)?;
+    runner.take(Step::run("put the tree on a separate disk", words), link)?;
     let remove = ["debugfs", "-w", "-R", "rmdir lost+found", &image];
     runner.take(Step::run("leave nothing but the tree on it", remove), link)?;
     Ok(())

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// `major:minor`, whatever name leads to it.
 pub(crate) type Number = (u32, u32);
 
-/// Who uses a device, or one that it is a part of, as far as lsblk does not say.
+/// Users of a device, or of a device that it is part of, as far as lsblk does not show them.
 #[derive(Debug, Default)]
 pub struct Users {
     /// `/proc/swaps`.
@@ -26,7 +26,7 @@ pub struct Users {
     pub loops: Vec<(Number, String)>,
     /// By the device, programs that have it open for writing.
     pub writers: Vec<(Number, String)>,
-    /// Those that cannot be claimed, as the kernel or a program has claimed them.
+    /// Devices that cannot be claimed, because the kernel or a program has claimed them.
     pub claimed: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub fn refusals(
     reasons.extend(nodes.iter().flat_map(|node| uses(node, &users.swaps)));
     reasons.extend(below.iter().skip(1).filter(|node| node.kind != "part").map(|node| held(device, node)));
     reasons.extend(unclaimed_uses(&nodes, users));
-    // Who has it is mostly said by now.
+    // Its user is mostly named by now.
     reasons.extend(users.claimed.iter().filter(|_| reasons.is_empty()).map(|path| claimed(path)).collect::<Vec<_>>());
     reasons.extend(written.chain(found).filter(|(_, s)| !allowed_signatures.contains(s)).map(|(p, s)| unnamed(&p, &s)));
     unique(reasons)
@@ -83,7 +83,7 @@ pub(crate) fn numbers(lsblk_json: &str, parents_json: &str) -> Vec<Number> {
 }
 
 const UNREADABLE: &str = "lsblk or wipefs could not read the device: name a disk or a partition that is there, best one under \
-                          /dev/disk/by-id, and see what `wipefs --no-act` says of it";
+                          /dev/disk/by-id, and see what `wipefs --no-act` prints for it";
 
 /// One row of lsblk.
 struct Node {

@@ -24,7 +24,7 @@ pub struct BuiltStack {
     pub driver: Option<&'static Filesystem>,
     pub target: Target,
     pub device: Option<PathBuf>,
-    /// Those beside it, for a file system on several.
+    /// The other devices of a file system on several.
     pub more_devices: Vec<PathBuf>,
     /// The first disk of the backing, below all layers.
     pub disk: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl Layers {
 
 impl BuiltStack {
     pub fn spec(&self) -> FsSpec<'_> {
-        let driver = self.driver.expect("only a stack with a file system of its own has a spec");
+        let driver = self.driver.expect("only a stack with its own file system has a spec");
         let device = self.device.as_deref().unwrap_or(Path::new(""));
         let mut spec = FsSpec::new(driver, &self.target, device, &self.mount_point);
         spec.more_devices = &self.more_devices;

@@ -36,7 +36,7 @@ pub(crate) struct Script<'a> {
     pub phases: Vec<Phase>,
     /// Programs that a cold start brings back into memory, by asking for their version.
     pub programs: Vec<&'static str>,
-    /// What is run besides after caches were dropped.
+    /// What else is run after caches were dropped.
     pub warm_up: Vec<Argv>,
     /// How often the plan wants phases that only read; see [`Stage::repeats`].
     pub repeats: u32,
@@ -44,8 +44,8 @@ pub(crate) struct Script<'a> {
     pub trim: bool,
 }
 
-/// Takes and deletes snapshots, each with a program of its own, sends the first and makes it anew
-/// of what was sent, and goes back to one more.
+/// Takes and deletes snapshots, each with its own program, sends the first and makes it anew of
+/// what was sent, and goes back to one more.
 pub(crate) struct SnapshotPrograms {
     pub take: Vec<Argv>,
     pub send: Argv,
@@ -105,9 +105,9 @@ pub struct Stage<'a, 'b> {
     /// Of the cell, which it names. While the work plays, all that is neither settling nor a phase
     /// is a check.
     pub(super) account: &'a mut Account,
-    /// Phases that were played, for holding those that write to one time.
+    /// Phases that were played, to check that writing ones are played once.
     played: Vec<String>,
-    /// Process ids of those that were started; they may have ended since.
+    /// Process ids of started servers; they may have ended since.
     pub(super) servers: Vec<i32>,
     pub(super) expected: Expected,
     /// What the file system held when it was empty.
@@ -154,7 +154,7 @@ impl<'a, 'b> Stage<'a, 'b> {
         }
     }
 
-    /// As [`super::Timed::limits`], for loops of our own outside of phases.
+    /// As [`super::Timed::limits`], for our own loops outside of phases.
     pub(crate) fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
         let deadline = self.deadline;
         move || {
@@ -265,7 +265,7 @@ impl Stage<'_, '_> {
     /// In how many pieces the files of a folder lie, as [`Found`] has them; what is dirty is in
     /// none.
     pub(crate) fn fragments(&mut self, folder: &Path) -> Result<u64> {
-        let found = Found::of(folder).context("the file system does not say where files lie (FIEMAP)")?;
+        let found = Found::of(folder).context("the file system does not report where files lie (FIEMAP)")?;
         Ok(found.map_or(0, |found| found.fragments()))
     }
 
@@ -294,8 +294,8 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// Once a cell is enough where nothing below the file system has a cache of its own: dropping
-    /// the caches of others again and again would make their programs read them anew, from the disk
+    /// Once a cell is enough where nothing below the file system has its own cache: dropping the
+    /// caches of others again and again would make their programs read them anew, from the disk
     /// under test perhaps.
     pub(super) fn what_to_drop(&mut self) -> Dropped {
         let is_first = !std::mem::replace(&mut self.were_dropped, true);
@@ -327,8 +327,8 @@ impl Stage<'_, '_> {
         ran
     }
 
-    /// Starts a program that runs beside the phases to come, and is stopped by the workload; what
-    /// it says goes to a file in memory.
+    /// Starts a program that runs during the next phases, and is stopped by the workload; its
+    /// output goes to a file in memory.
     pub(crate) fn start(&mut self, program: &Program) -> Result<Server> {
         check_stop()?;
         let log = self.memory().join(format!("server-{}", self.servers.len()));
@@ -392,7 +392,7 @@ impl Stage<'_, '_> {
         caches::make_cold_elsewhere(tree, self.runner, &self.script.programs)
     }
 
-    /// Whether a cold start forgets names and inodes too: without root, on a directory as it is,
+    /// Whether a cold start forgets names and inodes too: without root, on an existing directory,
     /// data alone is dropped.
     pub(crate) fn forgets_names(&self) -> bool {
         self.stack.driver.is_some() || rustix::process::geteuid().is_root()

@@ -159,7 +159,7 @@ impl Stage<'_, '_> {
         self.tell_findings(phase, Findings { values: Vec::new(), latencies: vec![(what.into(), all)] })
     }
 
-    /// Cuts the power and looks at what is left, with the folder of the work on the mounted file
+    /// Cuts the power and examines the result, with the folder of the work on the mounted file
     /// system. In the end the file system is mounted as if there had been no cut.
     pub(crate) fn cut_power<T>(
         &mut self,
@@ -336,7 +336,7 @@ pub(crate) fn objections(target: &Target, is_recorded: bool) -> Vec<String> {
     let driver = target.fs.as_deref().and_then(fs::find);
     let rows = [
         (!is_recorded, "only simulated disks are recorded: use executor = \"sim\"".to_string()),
-        (driver.is_none(), "a directory has no disk of its own: name a file system".into()),
+        (driver.is_none(), "a directory has no simulated disk: name a file system".into()),
         (
             driver
                 .and_then(|driver| driver.variant(target.variant.as_deref()))

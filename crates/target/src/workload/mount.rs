@@ -18,7 +18,7 @@ settings! {
         files: Counts = "[1000, 10000]", "mounted with this many small files; each number is a step";
         size: Size = "4KiB", "of each small file";
         full: Counts = "[50, 90]",
-            "then mounted with this percentage of the room for files in use, by files of 1 MiB beside the small ones";
+            "then mounted with this percentage of the room for files in use, by files of 1 MiB added to the small ones";
         check: Flag = "true", "at each step it is also checked without repair";
     }
 }

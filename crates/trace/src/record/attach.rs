@@ -90,7 +90,7 @@ impl Watched<'_> {
         let mut signals = BTreeMap::new();
         while self.stopped.len() < self.processes.len() {
             match ptrace::wait().context("cannot wait for the program")? {
-                Event::NoneLeft => bail!("the program ended as it was about to be recorded"),
+                Event::NoneLeft => bail!("the program ended before the recording began"),
                 Event::Ended(tid, _) => drop(self.processes.remove(&tid)),
                 Event::Tick => self.help_those_that_wait()?,
                 Event::Stopped(tid, stop) if self.processes.contains_key(&tid) => {
@@ -127,8 +127,8 @@ impl Watched<'_> {
         Ok(looked)
     }
 
-    /// Who has called vfork(2) cannot stop before its child runs another program, and the child
-    /// stands still: it goes on, and is stopped anew.
+    /// A thread that has called vfork(2) cannot stop before its child runs another program, and the
+    /// child stands still: it goes on, and is stopped anew.
     fn help_those_that_wait(&mut self) -> Result<()> {
         let late: Vec<i32> = self.processes.keys().copied().filter(|tid| !self.stopped.contains(tid)).collect();
         for tid in late {

@@ -95,7 +95,7 @@ fn needs(table: &Table) -> Vec<(&'static str, &'static str)> {
     table.fields().filter_map(one).collect()
 }
 
-/// As they are: versions depend on no setting.
+/// Unchanged: versions depend on no setting.
 fn versions(table: &Table) -> Vec<Vec<String>> {
     let elements = table.field("versions").and_then(|field| field.elements()).unwrap_or_default();
     elements.iter().filter_map(words_of).collect()
@@ -132,7 +132,7 @@ fn files(field: &Field, scope: &Scope) -> Vec<MadeFile> {
         let place = required(table, "path")?;
         let path = inner_path(&place)?;
         if !seen.insert(path.clone()) {
-            return place.refuse("is the name of another file too", "give each file a name of its own");
+            return place.refuse("is the name of another file too", "give each file its own name");
         }
         let content = match (table.field("text"), table.field("size")) {
             (Some(field), None) => Content::Text(scope.word(&field, field.value.as_str().or_else(|| field.text())?)?),
@@ -197,7 +197,7 @@ fn phases(table: &Table, scope: &Scope) -> Vec<PhaseOf> {
     let mut unique = |name: &str, span: &Place| {
         if !seen.insert(name.to_string()) {
             let message = format!("a second phase or part is named {}", quoted(name));
-            table.complaints.add(span, message, "give each a name of its own");
+            table.complaints.add(span, message, "give each its own name");
         }
     };
     field.tables("[[phase]]").iter().filter_map(|table| phase(table, scope, &mut unique)).collect()
@@ -321,7 +321,7 @@ fn metrics(table: &Table, of_part: bool, scope: &mut Scope) -> Vec<Figure> {
             field.as_ref().and_then(|field| if is_inner { plain_name(field) } else { metric_name(field, of_part) });
         let is_again = |_: &&Field| name.as_ref().is_some_and(|name| !seen.insert(name.clone()));
         if let Some(field) = field.as_ref().filter(is_again) {
-            field.refuse::<()>("is measured twice in this phase", "give each metric a name of its own");
+            field.refuse::<()>("is measured twice in this phase", "give each metric its own name");
         }
         if let Some(field) = field.filter(|_| scope.settings.iter().any(|row| Some(row.name) == name.as_deref())) {
             field.refuse::<()>("is the name of a setting too", "call it something else");
@@ -353,7 +353,7 @@ fn latencies(table: &Table, scope: &Scope) -> Vec<LatenciesOf> {
 /// Endings that say the unit of a metric.
 const UNITS: [&str; 7] = ["_per_second", "_ns", "_bytes", "_share", "_count", "_operations", "_transactions"];
 
-/// A name that says its unit and that pickfs does not measure itself; of a part it measures
+/// A name that ends in its unit and that pickfs does not measure itself; of a part it measures
 /// nothing.
 fn metric_name(field: &Field, of_part: bool) -> Option<String> {
     let text = field.text()?;
@@ -423,7 +423,7 @@ mod tests {
     use crate::plan::render;
 
     /// What stands above the first table, what stands below it, and for each complaint its line and
-    /// what it says.
+    /// text.
     type Row = (&'static str, &'static str, &'static [(usize, &'static str)]);
 
     const NAMED: &str = "name = 'a'\nabout = 'b'\n";
@@ -472,7 +472,7 @@ mod tests {
         ("", "metric = [{ name = 'a_ns' }, { find = 'a(b' }, { find = 'a' }, { find = '(a)(b)' }]",
             &[(8, "needs its number"), (8, "no expression"), (8, "0 pairs of parentheses"), (8, "2 pairs")]),
         ("[setting.a]\nkind = 'texts'\nabout = 'b'\nrefuse = [{ why = 'w', remedy = 'r' }]\nunless = 'c'\notherwise = 'd'\nweakens = '('",
-            "", &[(6, "not said what is refused"), (7, "`c`, which is no setting"), (8, "names `d`"), (9, "no expression")]),
+            "", &[(6, "not name what"), (7, "`c`, which is no setting"), (8, "names `d`"), (9, "no expression")]),
         ("", "metric = [{ value = 'a' }, { as = 'a', value = 1 }, { as = 'c d', value = 'a' }]", &[(8, "names `a`"), (8, "no plain name")]),
         ("", "metric = [{ value = 1, count = 'a' }, { value = 1, doubt = {} }, { value = 1, doubt = { a = 'b' } }]",
             &[(8, "needs its number"), (8, "has no flag"), (8, "has no flag"), (8, "no key `a`")]),

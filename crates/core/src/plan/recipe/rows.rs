@@ -39,7 +39,7 @@ fn refusal(table: &Table) -> Option<(regex_lite::Regex, bool, &'static str, &'st
         (None, Some(field)) => (field, false),
         _ => {
             let remedy = "give either `find` or `unless`";
-            return table.complaints.refuse(&table.place, "it is not said what is refused", remedy);
+            return table.complaints.refuse(&table.place, "the rule does not name what it refuses", remedy);
         }
     };
     let [why, remedy] = ["why", "remedy"].map(|key| required(table, key).and_then(|field| field.text()).map(leaked));

@@ -10,7 +10,7 @@ use regex_lite::RegexBuilder;
 /// Bytes of a compiled expression: the time of a search grows with it.
 const LARGEST_PATTERN: usize = 16 << 10;
 
-/// What words may name besides settings.
+/// What words may name, apart from settings.
 pub(super) const NAMED: [&str; 4] = ["dir", "memory", "port", "processors"];
 
 /// What the words and amounts of a recipe may name.
@@ -82,7 +82,7 @@ impl Scope<'_> {
             Ok(word) => {
                 self.check(field, word.names(), word.numbers());
                 if word.names().filter(|name| self.is_list(name)).count() > 1 {
-                    field.refuse::<()>("has two lists in one word", "put each into a word of its own");
+                    field.refuse::<()>("has two lists in one word", "put each into its own word");
                 }
                 Some(word)
             }

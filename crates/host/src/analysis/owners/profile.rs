@@ -174,7 +174,7 @@ type Owners<'t> = BTreeMap<(&'t str, &'t str), &'static str>;
 
 fn named<'t>(address: u64, symbols: &Symbols<'t>, owners: &mut Owners<'t>) -> (&'static str, &'t str) {
     match address {
-        0 => (OTHER, "blocks beyond those that are counted apart"),
+        0 => (OTHER, "blocks that are not counted by address"),
         1..KERNEL => (PROGRAM, "user space"),
         _ => symbols.find(address).map_or((OTHER, "unknown"), |(name, module)| {
             (*owners.entry((name, module)).or_insert_with(|| owner(name, module)), name)

@@ -26,7 +26,7 @@ impl Files {
         let plugin = guest.driver.as_deref().map(plugin_of).filter(|plugin| plugin.is_file());
         let plugin = plugin.with_context(|| {
             format!(
-                "there is no plugin of QEMU's beside the driver of {}; compile `profile.c` of `pickfs disk driver`",
+                "there is no QEMU plugin next to the driver of {}; compile `profile.c` of `pickfs disk driver`",
                 guest.name
             )
         })?;

@@ -69,7 +69,7 @@ const SETTINGS: &[Setting] = &[
         always 1 with bullseye"),
     setting("kernel", NameOrPath, Some("bookworm"),
         "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; or a \
-        folder with a kernel, a root and a driver of your own"),
+        folder with your own kernel, root and driver"),
     setting("words", Text, None, "for the kernel, such as \"preempt=full\""),
     setting("saved", Flag, None,
         "cells go on from one saved boot, which is ten seconds of processor time less each; by default with all \

@@ -42,7 +42,7 @@ fn forget_one(disk: &Disk) -> Result<u64> {
 fn cached_bytes(path: &Path) -> Result<u64> {
     let path = path.display().to_string();
     let output = run_program(&argv(["fincore", "--bytes", "--noheadings", "--output", "RES", "--", &path]))?;
-    output.trim().parse().with_context(|| format!("fincore said `{}`", output.trim()))
+    output.trim().parse().with_context(|| format!("fincore printed `{}`", output.trim()))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub struct Vm;
 const SETTINGS: &[Setting] = &[
     setting("kernel", NameOrPath, Some("bookworm"),
         "release of Debian that brings kernel and programs: bullseye (5.10), bookworm (6.1), trixie (6.12), sid; or a \
-        folder with a kernel and a root of your own"),
+        folder with your own kernel and root"),
     setting("words", Text, None, "for the kernel, such as \"preempt=full\""),
     setting("memory", Size, Some("1GiB"), "in addition to what is staged in it"),
     setting("processors", Count, None, "by default as many as the host has"),

@@ -58,7 +58,7 @@ impl Monitor {
     pub(crate) fn tell(&mut self, line: &str) -> Result<()> {
         let answer = self.ask("human-monitor-command", json!({ "command-line": line }))?;
         let said = answer.as_str().unwrap_or_default().trim();
-        ensure!(said.is_empty(), "QEMU says to `{line}`: {}", plain(said));
+        ensure!(said.is_empty(), "QEMU answered `{line}` with: {}", plain(said));
         Ok(())
     }
 
@@ -76,14 +76,14 @@ impl Monitor {
         loop {
             let most = (LONGEST - line.len()) as u64;
             match self.stream.by_ref().take(most).read_until(b'\n', &mut line) {
-                Ok(_) if line.len() == LONGEST => bail!("QEMU says a line without an end"),
+                Ok(_) if line.len() == LONGEST => bail!("QEMU sent a line without an end"),
                 Ok(0) => bail!("QEMU has ended"),
                 Ok(_) => break,
                 Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => check_stop()?,
                 Err(error) => return Err(error).context("cannot hear QEMU"),
             }
         }
-        let said: Value = serde_json::from_slice(&line).context("what QEMU says is not understood")?;
+        let said: Value = serde_json::from_slice(&line).context("what QEMU sent cannot be read")?;
         self.has_stopped |= said["event"] == "GUEST_PANICKED";
         Ok(said)
     }
@@ -145,7 +145,7 @@ mod tests {
         let mut monitor = monitor.expect("connected");
         monitor.tell("savevm a").expect("done");
         let error = monitor.tell("savevm b").expect_err("refused").to_string();
-        assert_eq!(error, "QEMU says to `savevm b`: No device");
+        assert_eq!(error, "QEMU answered `savevm b` with: No device");
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         let lines: &'static [&'static str] = vec![GREETING, "{\"return\": {}}\n", endless].leak();
         let (monitor, _folder) = monitor_of(lines);
         let error = monitor.expect("connected").ask("a", json!({})).expect_err("no answer").to_string();
-        assert_eq!(error, "QEMU says a line without an end");
+        assert_eq!(error, "QEMU sent a line without an end");
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) enum Word {
 /// A program ended.
 pub(crate) fn how(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
-        (Some(9), _) => "by signal 9, as the kernel ends programs when memory is short (`dmesg` says so)".into(),
+        (Some(9), _) => "by signal 9, as the kernel ends programs when memory is short (see `dmesg`)".into(),
         (Some(signal), _) => format!("by signal {signal}"),
         (_, code) => format!("with exit code {}", code.unwrap_or_default()),
     }

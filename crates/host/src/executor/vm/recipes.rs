@@ -11,8 +11,8 @@ use std::path::Path;
 const USUAL: &str = "bookworm";
 
 /// The guests that a plan needs, with the tools of all its cells: fewer to make and to keep. What
-/// needs modules of its own brings tools that may not stand beside others, as those of OpenZFS and
-/// zfs-fuse.
+/// needs its own modules brings tools that may conflict with others, such as the tools of OpenZFS
+/// and zfs-fuse.
 pub fn recipes(plan: &Plan, bundle: &Bundle) -> Result<Vec<Recipe>> {
     Ok(kinds_and_recipes(plan, bundle)?.into_iter().map(|(_, recipe)| recipe).collect())
 }
@@ -70,8 +70,7 @@ pub(crate) fn is_own(kernel: &str) -> bool {
 pub(crate) fn objection_to(kernel: &str) -> Option<Objection> {
     let names: Vec<String> = RELEASES.iter().map(|release| format!("`{release}`")).collect();
     if !is_own(kernel) {
-        let remedy =
-            format!("use one of {}, or the path of a folder with a kernel and a root of your own", names.join(", "));
+        let remedy = format!("use one of {}, or the path of a folder with your own kernel and root", names.join(", "));
         return find_release(kernel).err().map(|error| Objection::new("kernel", error.to_string(), &remedy));
     }
     let wrong = Guest::own(Path::new(kernel)).err()?;

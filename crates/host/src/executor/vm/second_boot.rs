@@ -88,7 +88,7 @@ impl Listener {
             bail!("{why}");
         }
         let late = format!("it was ready, and then not shut down within {}", shown(END_PATIENCE));
-        ensure!(self.line(END_PATIENCE, &late)?.is_none(), "it says more than it is to say");
+        ensure!(self.line(END_PATIENCE, &late)?.is_none(), "it sent a third message, where two are expected");
         Ok(*booted)
     }
 
@@ -97,8 +97,8 @@ impl Listener {
         serde_json::from_str(&line).with_context(|| format!("it said `{}`", plain(&line)))
     }
 
-    /// What it says next; none when it has ended. `late` is why it must end if it says nothing for
-    /// so long.
+    /// Its next message; none when it has ended. `late` is why it must end if it sends nothing for
+    /// that long.
     fn line(&mut self, patience: Duration, late: &str) -> Result<Option<String>> {
         let begun = Instant::now();
         loop {

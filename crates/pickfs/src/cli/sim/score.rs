@@ -39,7 +39,7 @@ pub(super) struct Score {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     jobs: u32,
     /// Explain each miss by `pickfs why`, which simulates its two cells again; what was explained
-    /// is kept beside the journals
+    /// is kept next to the journals
     #[arg(long, conflicts_with = "no_run")]
     why: bool,
     /// Write to a file instead of standard output
@@ -123,8 +123,8 @@ impl Score {
         table.words.plan(&rows, self.scale, &folder)
     }
 
-    /// A model of pickfs's is given buffers in proportion to the files; one of the user's own stays
-    /// as it is.
+    /// A built-in model gets buffers in proportion to the files; the user's own model does not
+    /// change.
     fn shrink_buffers(&self, machine: &mut Settings) -> Result<()> {
         let Some((name, disk)) =
             machine.text("disk").and_then(|name| Some((name.to_string(), pickfs_disks::find(name)?)))

@@ -112,7 +112,7 @@ pub(super) enum Better {
     Higher,
 }
 
-/// One of those that are compared.
+/// One of the compared columns.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -222,7 +222,7 @@ impl Words {
         Ok((0..at).find(is_same).unwrap_or(at))
     }
 
-    /// Of the rows that `rows` names, one for those that are simulated alike.
+    /// Of the rows that `rows` names, one for all that are simulated alike.
     pub(super) fn plan(&self, rows: &[usize], scale: f64, folder: &Path) -> Result<Plan> {
         let machines = self.machines()?;
         let mut targets = Vec::new();
@@ -300,7 +300,7 @@ fn nearest_model(drive: &str) -> Result<String> {
     let words = drive.to_lowercase();
     let found = MODELS.iter().find(|(wanted, _)| wanted.iter().all(|word| words.contains(word)));
     let (_, model) = found.with_context(|| {
-        format!("no model is like the drive `{drive}`: say its class, such as \"NVMe\", \"SATA SSD\" or \"hard disk, 5400 rpm\"")
+        format!("no model is like the drive `{drive}`: name its class, such as \"NVMe\" or \"hard disk, 5400 rpm\"")
     })?;
     Ok(model.to_string())
 }

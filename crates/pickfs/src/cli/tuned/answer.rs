@@ -78,7 +78,7 @@ fn rows(study: &Study, effects: &[Effect]) -> Vec<Row> {
     rows
 }
 
-/// The most important first, of those that were measured.
+/// The most important first, of the measured ones.
 fn important(study: &Study, variances: &[f64], rows: &[Row]) -> Vec<Importance> {
     let all: f64 = variances.iter().sum();
     let of = |(option, variance): (&Choice, &f64)| {

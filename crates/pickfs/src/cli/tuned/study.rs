@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Of the budget, which stages share alike.
 const STAGES: u64 = Kind::ALL.len() as u64;
 
-/// An option, and its values beside the default.
+/// An option, and its values without the default.
 pub(crate) struct Choice {
     pub tunable: Tunable,
     pub values: Vec<&'static TunableValue>,
@@ -58,7 +58,7 @@ impl Study {
         });
         let options: Vec<Choice> = options.filter(|option| !option.values.is_empty()).collect();
         if options.is_empty() {
-            let remedy = if weaken { "" } else { "; --weaken takes those that weaken durability or checksums" };
+            let remedy = if weaken { "" } else { "; --weaken also allows options that weaken durability or checksums" };
             return Err(format!("none of these options has another value than the default to try{remedy}"));
         }
         if options.len() > MOST_FACTORS {
@@ -240,7 +240,7 @@ pub(crate) fn about(kind: Kind) -> &'static str {
         Kind::Alone => "each value by itself",
         Kind::Crossed => "all in combinations",
         Kind::Race => "the best against the default",
-        Kind::Around => "each other value beside the best",
+        Kind::Around => "each other value in the best combination",
         Kind::Confirm => "the winner in fresh rounds",
     }
 }

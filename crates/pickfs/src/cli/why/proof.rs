@@ -63,7 +63,7 @@ fn removals(compared: &Compared) -> Vec<Removal> {
     compared.difference.removals(has)
 }
 
-/// How a file system does without what an owner's instructions are for. One with options of its own
+/// How a file system does without what an owner's instructions are for. One with its own options
 /// may be another one without them.
 fn switch(target: &Target, owner: &str) -> Option<&'static Without> {
     let is_plain = target.variant.is_none() && target.mkfs.is_empty() && target.mount.is_empty();

@@ -1,10 +1,10 @@
-//! bindfs: a folder shown elsewhere by a program, as it is. What FUSE alone costs.
+//! bindfs: a folder shown elsewhere by a program, unchanged. What FUSE alone costs.
 
 use super::*;
 
 pub(crate) const BINDFS: Above = Above {
     name: "bindfs",
-    about: "a folder shown elsewhere by a program, as it is: what FUSE alone costs",
+    about: "a folder shown elsewhere by a program, unchanged: what FUSE alone costs",
     needs: &[Need::Root, Need::Program { name: "bindfs", package: "bindfs" }, FUSE],
     versions: &[("bindfs", &["bindfs", "--version"])],
     folders: &["bindfs"],

@@ -4,7 +4,7 @@ use super::*;
 
 pub(crate) const MERGERFS: Above = Above {
     name: "mergerfs",
-    about: "two folders of one file system shown as one by a program, which creates as its policy `epmfs` says",
+    about: "two folders of one file system shown as one by a program, which creates files by its policy `epmfs`",
     needs: &[Need::Root, Need::Program { name: "mergerfs", package: "mergerfs" }, FUSE],
     versions: &[("mergerfs", &["mergerfs", "--version"])],
     kind: "fuse.mergerfs",

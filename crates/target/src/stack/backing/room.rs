@@ -24,7 +24,7 @@ pub(crate) fn directory(settings: &Settings, setting: &'static str) -> Option<Ob
     }
     let refused = access(&path, Access::WRITE_OK | Access::EXEC_OK).err()?;
     let message = format!("cannot write to {}: {refused}", path.display());
-    Some(Objection::new(setting, message, "name a directory of your own"))
+    Some(Objection::new(setting, message, "name your own directory"))
 }
 
 /// Bytes free in the folder for the `size` that is asked for.

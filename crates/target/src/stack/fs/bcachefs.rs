@@ -18,7 +18,7 @@ const DEPENDING: &[(&str, By)] = &[
 /// What the kernel does not show is off (fs/bcachefs/fs.c, bch2_show_options).
 fn mismatches(mounting: &Mounting, asked: &[String], shown: &MountOptions, _: &Facts) -> Vec<String> {
     let lacking = asked.iter().filter(|option| is_lacking(option, shown));
-    let lacking = lacking.map(|option| format!("asked for mount option {option}, the kernel shows nothing of it"));
+    let lacking = lacking.map(|option| format!("asked for mount option {option}, the kernel does not show it"));
     mount_options::mismatches(mounting, asked, shown).into_iter().chain(lacking).collect()
 }
 

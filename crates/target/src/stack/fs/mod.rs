@@ -97,7 +97,7 @@ pub struct Filesystem {
     /// Programs and the Debian packages that bring them.
     #[serde(deserialize_with = "list")]
     pub tools: &'static [(&'static str, &'static str)],
-    /// What must be there besides root, the kernel's file system and the tools.
+    /// What must be there in addition to root, the kernel's file system and the tools.
     #[serde(default, deserialize_with = "list")]
     pub more_needs: &'static [Need],
     #[serde(default, deserialize_with = "list")]
@@ -117,7 +117,7 @@ pub struct Filesystem {
     #[serde(deserialize_with = "programs")]
     pub versions: Programs,
     pub free_space: Option<FreeSpace>,
-    /// What must be run besides `syncfs(2)` until data are durable.
+    /// What must be run in addition to `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
     #[serde(default)]
@@ -133,7 +133,7 @@ pub struct Filesystem {
     /// Sorted by operation.
     #[serde(default, deserialize_with = "list")]
     pub upkeep: &'static [Upkeep],
-    /// What the facts contradict of the spec, besides mount options and zones.
+    /// What the facts contradict of the spec, apart from mount options and zones.
     #[serde(skip, default = "nothing")]
     mismatches: fn(&FsSpec, &Facts) -> Vec<String>,
     /// What people turn of it: first of mkfs, then of mount, each sorted by name.
@@ -201,7 +201,7 @@ impl Filesystem {
         let mounting = (self.mounting.mismatches)(&self.mounting, &spec.mount, shown, facts);
         let zones = self.variant(spec.variant).and_then(|variant| variant.zoned);
         let zones = zones.filter(|(fact, sign)| !facts.get(*fact).is_some_and(|text| text.contains(sign)));
-        let zones = zones.map(|(fact, sign)| format!("asked for {sign}, {fact} shows nothing of it"));
+        let zones = zones.map(|(fact, sign)| format!("asked for {sign}, {fact} does not show it"));
         let made = tunables::mismatches(self.tunables, &spec.mkfs, facts);
         mounting.into_iter().chain((self.mismatches)(spec, facts)).chain(zones).chain(made).collect()
     }

@@ -108,7 +108,7 @@ pub(crate) fn verify(file: &File, block: usize, blocks: u32, written: &[u32]) ->
         for (page, bytes) in (0..).zip(found.chunks(PAGE)) {
             let at = offset + page * PAGE as u64;
             let generation = generation(bytes, at)?;
-            ensure!(generation == wanted, "at {at} stands what was written {generation} times instead of {wanted}");
+            ensure!(generation == wanted, "the content at {at} was written {generation} times instead of {wanted}");
         }
     }
     Ok(())

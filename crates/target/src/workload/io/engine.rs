@@ -106,7 +106,7 @@ impl<'a> Workers<'a> {
         };
         let logs = self.pool.each(self.workers.iter_mut().enumerate(), one).ok();
         let logs =
-            logs.context("a thread panicked, which is an error of pickfs; please report it with what stderr says")?;
+            logs.context("a thread panicked, which is an error of pickfs; please report it with the text on stderr")?;
         match failed.into_inner() {
             Ok(Some(error)) => Err(error),
             _ => Ok(logs.into_iter().flatten().collect()),
@@ -180,7 +180,7 @@ fn work(worker: &mut Worker, number: usize, count: usize, shared: &Shared) -> Re
     }
 }
 
-/// Those that follow each other, so that a sequential phase is sequential for each thread.
+/// Consecutive ones, so that a sequential phase is sequential for each thread.
 fn own_part(places: &[u32], number: usize, count: usize) -> &[u32] {
     &places[places.len() * number / count..places.len() * (number + 1) / count]
 }

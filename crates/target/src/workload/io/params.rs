@@ -17,7 +17,7 @@ settings! {
         size: Size = "256MiB", "size of the file";
         block: Size = "4KiB", "bytes of a random operation";
         sequential_block: Size = "1MiB", "bytes of an operation of the sequential phases";
-        threads: Count<1> = "1", "each with a ring of its own";
+        threads: Count<1> = "1", "each with its own ring";
         depth: Count<1> = "1", "operations that each of them has under way; with plain calls as many threads do them";
         direct: Flag = "false", "past the page cache (O_DIRECT)";
         operations: Count<1>, "of a random phase; by default each block of the file once";
@@ -31,7 +31,7 @@ settings! {
 
 /// How long a rate is offered by default.
 const USUAL_TIME: std::time::Duration = std::time::Duration::from_secs(10);
-/// Fewer tell nothing of the slowest one in a hundred.
+/// Fewer show nothing of the slowest one in a hundred.
 const LEAST_FOR_P99: usize = 2000;
 const SMALLEST_BLOCK: u64 = 512;
 const MOST_THREADS: u64 = 1024;
@@ -125,7 +125,7 @@ fn bad_phase(given: &Given, params: &IoParams) -> Option<Objection> {
     match (unknown, sequential) {
         (Some(name), _) => object(format!("there is no phase `{name}`"), &format!("use {}", known.join(", "))),
         (_, Some(name)) => {
-            let remedy = "leave it out, or measure it in a work of its own";
+            let remedy = "leave it out, or measure it in a separate work";
             object(
                 format!("at a rate there is no `{name}`: it is judged by its time, and random phases by latency"),
                 remedy,
@@ -165,11 +165,11 @@ fn bad_loop(given: &Given, params: &IoParams) -> Option<Objection> {
         return Some(Objection::new("time", message, "give `operations` instead, or a `rate`"));
     }
     if params.rate.is_some() && given.operations.is_some() {
-        let message = "rate and time say how many operations there are".to_string();
+        let message = "rate and time give the number of operations".to_string();
         return Some(Objection::new("operations", message, "leave it out, and give `time`"));
     }
     let few = params.rate.is_some() && params.operations < LEAST_FOR_P99;
-    let message = format!("{} operations show nothing of the slowest one in a hundred", params.operations);
+    let message = format!("{} operations are too few for the slowest one in a hundred", params.operations);
     few.then(|| Objection::new("rate", message, &format!("let rate times time be {LEAST_FOR_P99} or more")))
 }
 

@@ -137,7 +137,7 @@ impl Workload for Maintenance {
         let has = |name: &str| given.iter().any(|given| given == name);
         let follow = [
             ("snapshot", "delete-snapshots", "holds what other operations want to free"),
-            ("delete-snapshots", "snapshot", "deletes those that `snapshot` has taken"),
+            ("delete-snapshots", "snapshot", "deletes the snapshots that `snapshot` has taken"),
             ("remove", "fill", "removes what `fill` has written"),
             ("rebuild", "degraded", "replaces the device that `degraded` has taken away"),
         ];
@@ -149,7 +149,7 @@ impl Workload for Maintenance {
             ("degraded", "shrink", "both write files over much of the device"),
         ];
         let both = apart.iter().find(|(one, other, _)| has(one) && has(other));
-        let full = both.map(|(one, other, why)| format!("`{one}` and `{other}` need works of their own: {why}"));
+        let full = both.map(|(one, other, why)| format!("`{one}` and `{other}` need separate works: {why}"));
         let remedy = format!("use some of {known}");
         wrong.or(lacking).or(full).map(|message| Objection::new("operations", message, &remedy)).into_iter().collect()
     }

@@ -25,7 +25,7 @@ settings! {
         torn: Size,
             "torn writes lose pieces of this many bytes; by default what the disk declares that it writes as one (physical_block_size)";
         fsck: Flag = "true", "after each cut the file system's own program checks, without repair, what was mounted and unmounted";
-        lies: Duration, "the disk lies: it loses the last changes for so long, flushed or not";
+        lies: Duration, "the disk lies: a power cut loses the last changes of this long, flushed or not";
         record: Size = "2GiB", "room for all that the disk is given";
     }
 }

@@ -60,7 +60,7 @@ impl Workload for Transactions {
             }
         }
         if order.cuts < 8 {
-            found.push(Objection::new("cuts", "says nothing of a distribution".into(), "give at least 8"));
+            found.push(Objection::new("cuts", "is too few for a distribution".into(), "give at least 8"));
         }
         found
     }
@@ -125,7 +125,7 @@ fn check_without_cut(acknowledged: &[(u64, String)], seen: &CheckResult) -> Resu
     let twice = acknowledged.iter().find(|(_, line)| !known.insert(line));
     ensure!(
         twice.is_none(),
-        "the command printed `{}` twice: give each transaction a line of its own",
+        "the command printed `{}` twice: give each transaction its own line",
         twice.map_or("", |(_, line)| line)
     );
     let missing = acknowledged.iter().find(|(_, line)| !seen.lines.contains(line));

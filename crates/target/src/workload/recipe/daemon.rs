@@ -40,7 +40,7 @@ impl Daemon {
             }
         }
         let said = self.server.as_ref().map(Server::said).unwrap_or_default();
-        bail!("{} did not answer within {START:?}; it said: {said}", self.name)
+        bail!("{} did not answer within {START:?}; it printed: {said}", self.name)
     }
 
     /// An error with its last words if it has ended.

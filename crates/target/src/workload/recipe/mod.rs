@@ -64,7 +64,7 @@ impl RecipeWork {
 
     fn describe(&self) -> Description {
         let Some(recipe) = self.recipe(&Settings::default()) else {
-            let about = "a work of your own: programs, phases and figures that a recipe file names";
+            let about = "your own work: programs, phases and figures that a recipe file names";
             return Description { name: RECIPE, about, settings: TEXT, main_setting: RECIPE, ..Description::EMPTY };
         };
         Description {
@@ -85,7 +85,7 @@ fn judged_as(recipe: &Recipe) -> (Combine, &'static str) {
     if recipe.is_mean { (mean, recipe.per.unwrap_or(name)) } else { (Combine::Sum, "") }
 }
 
-/// Words that a program gets as they are.
+/// Settings that a program gets unchanged, as words.
 fn that_choose_programs(recipe: &Recipe) -> &'static [&'static str] {
     let texts = recipe.settings.iter().filter(|row| matches!(row.kind, SettingKind::Texts));
     Vec::leak(texts.map(|row| row.name).collect())
@@ -177,7 +177,7 @@ impl Workload for RecipeWork {
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
         let Some(recipe) = self.recipe(settings) else {
-            let remedy = "name the file of a recipe: workload = \"./mine.toml\"; docs/recipes.md says what is in it";
+            let remedy = "name the file of a recipe: workload = \"./mine.toml\"; docs/recipes.md describes its content";
             return vec![Objection::new(RECIPE, "there is no recipe to play".into(), remedy)];
         };
         let wrong = recipe.out_of_range(settings).into_iter();

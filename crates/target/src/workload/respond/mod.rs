@@ -1,5 +1,5 @@
 //! How the machine answers while another program writes hard: small operations at fixed times,
-//! beside a background.
+//! during a background.
 //!
 //! Each operation is one that a user waits for: a mail saved, a page opened, a file renamed, a name
 //! looked up, a program started. See docs/respond.md for what is counted.
@@ -36,7 +36,7 @@ settings! {
         drain_time: DurationKind = "60s",
             "how long `drain` lasts at most; it ends when less than 1 MiB is dirty and the device has been quiet for 6 s";
         write_size: Size = "1GiB", "size of the file that `write` writes; from its end it goes on at its start";
-        clients: Count<1, MOST_CLIENTS> = "1", "programs that write in `write`, each a file of its own with its share of `write_size`";
+        clients: Count<1, MOST_CLIENTS> = "1", "programs that write in `write`, each its own file with its share of `write_size`";
         start_every: DurationKind = "20s", "how often `start` is done";
         start_files: Count = "200", "files that `start` reads";
         start_bytes: Size = "30MiB", "bytes in all of these";
@@ -300,8 +300,8 @@ fn write(ring: &mut Ring) -> Result<bool> {
     ring.write().context("writing in the background").map(|()| false)
 }
 
-/// Writes to these on threads of their own for as long as the work lasts. An error of the work
-/// comes before theirs.
+/// Writes to these on their own threads for as long as the work lasts. An error of the work comes
+/// before theirs.
 fn writing_too(rings: &mut [Ring], work: impl FnOnce() -> Result<()>) -> Result<()> {
     let over = AtomicBool::new(false);
     let until_over = |ring: &mut Ring| {

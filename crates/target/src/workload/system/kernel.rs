@@ -89,7 +89,7 @@ impl Workload for Kernel {
     fn lacks(&self, settings: &Settings, place: &Place) -> Option<String> {
         let is_staged = staging(settings, place).beside("json").exists();
         (!is_staged && Source::of(settings).found().is_none()).then(|| {
-            let remedy = "`apt-get install linux-source`, or name a tarball of your own with `tarball`";
+            let remedy = "`apt-get install linux-source`, or name your own tarball with `tarball`";
             format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz: {remedy}")
         })
     }

@@ -128,7 +128,7 @@ impl Workload for Packages {
 fn expect_installed(stage: &mut Stage, manager: Manager, root: &Path, wanted: usize) -> Result<()> {
     stage.check("counting what is installed", || {
         let found = manager.installed(root)?;
-        ensure!(found == wanted, "{} says that {found} packages are installed, not {wanted}", manager.word());
+        ensure!(found == wanted, "{} reports {found} installed packages, not {wanted}", manager.word());
         Ok(())
     })
 }

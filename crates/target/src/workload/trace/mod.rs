@@ -37,7 +37,7 @@ settings! {
     Recording {
         trace: NameOrPath, "what `pickfs record` wrote, or a name from `pickfs list traces`";
         think: Number = "1", "times to think, as a multiple of the program's; 0 is as fast as possible";
-        start: Start = "recorded", "caches as they were in the recording; nothing cached; or what was there before, cached";
+        start: Start = "recorded", "caches as in the recording; nothing cached; or what was there before, cached";
     }
 }
 
@@ -46,7 +46,7 @@ const PHASE: &str = "replay";
 /// What all targets write is the same.
 const SEED: u64 = 1;
 const MOST_THINKING: f64 = 1000.0;
-/// Seconds of a cell besides its replay: the first tree made, and all that is waited for.
+/// Seconds of a cell in addition to its replay: the first tree made, and all that is waited for.
 const BESIDE_REPLAY: u64 = 5;
 
 impl Workload for Replayed {

@@ -79,7 +79,7 @@ impl<'a> Replay<'a> {
         });
         let played = played.map_err(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            anyhow!("a thread of the replay failed: {}", text.unwrap_or("it says no reason"))
+            anyhow!("a thread of the replay failed: {}", text.unwrap_or("no reason given"))
         })?;
         let mut all = Outcome::default();
         for outcome in played {

@@ -101,7 +101,7 @@ impl Workload for Containers {
             (0..).zip(&changed).try_for_each(|(number, paths)| copied_up(&running.join(number.to_string()), paths))
         };
         stage.phase_then("change", |p| p.own(|| work.all(&running, amounts.containers)), changed)?;
-        stage.check("verifying that the layers are as they were", || same(&source, &layers, modes))?;
+        stage.check("verifying that the layers have not changed", || same(&source, &layers, modes))?;
         stage.phase("remove", |p| {
             p.removed(source.bytes, wanted.files);
             p.command(["rm", "-rf", &text(&running)])?;

@@ -23,7 +23,7 @@ pub(crate) struct CopyIn;
 
 settings! {
     Origin {
-        source: PathKind, "directory to bring from where it lies, such as the home on the old disk";
+        source: PathKind, "directory to copy from, such as the home on the old disk";
         from: PathKind, "instead of `source`: a directory on another disk, where a generated tree is put first";
         from_memory: Flag = "true",
             "also measure what the file system takes from memory, which must hold the tree twice";
@@ -46,10 +46,10 @@ impl Workload for CopyIn {
         let remedy = "name the tree with `source`, or with `from` a directory on another disk for a generated tree";
         let (setting, folder) = match (source, from) {
             (None, None) => {
-                return vec![Objection::new("source", "nothing says where to bring a tree from".into(), remedy)];
+                return vec![Objection::new("source", "no tree is named to copy".into(), remedy)];
             }
             (Some(_), Some(_)) => {
-                let remedy = "leave one of the two out: a source is taken where it lies";
+                let remedy = "leave one of the two out: a source is copied from its place";
                 return vec![Objection::new("from", "`source` and `from` exclude each other".into(), remedy)];
             }
             (Some(source), None) => ("source", source),
@@ -135,7 +135,7 @@ fn sides(stage: &mut Stage, settings: &Settings) -> Result<(PathBuf, Option<Path
             stage.run(&Program::new(["sync", "--file-system", &text(&folder)]))?;
             folder.join("tree")
         }
-        _ => anyhow::bail!("nothing says where to bring a tree from; name it with `source`"),
+        _ => anyhow::bail!("no tree is named to copy; name it with `source`"),
     };
     Ok((source, staged.filter(|_| origin.from_memory).map(|staged| staged.folder)))
 }
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn it_must_be_said_where_the_tree_comes_from() {
         let rows = [
-            (json!({}), "source", "nothing says"),
+            (json!({}), "source", "no tree is named"),
             (json!({"from": "/tmp", "source": "/tmp"}), "from", "exclude"),
             (json!({"source": "/nowhere/at/all"}), "source", "no directory"),
             (json!({"from": "/nowhere/at/all"}), "from", "no directory"),

@@ -170,7 +170,7 @@ fn own(guest: Guest) -> Result<Guest> {
     for path in [guest.folder.as_path(), guest.folder.parent().unwrap_or(&guest.folder)] {
         let owner = path.metadata()?.uid();
         let shown = path.display();
-        ensure!(trusts(owner), "{shown} belongs to user {owner}; point XDG_CACHE_HOME to a folder of your own");
+        ensure!(trusts(owner), "{shown} belongs to user {owner}; point XDG_CACHE_HOME to your own folder");
     }
     Ok(guest)
 }
@@ -179,7 +179,7 @@ fn own(guest: Guest) -> Result<Guest> {
 pub(super) fn turn(say: &mut dyn FnMut(&str)) -> Result<File> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make {}; point XDG_CACHE_HOME to a folder of your own", folder.display()))?;
+        .with_context(|| format!("cannot make {}; point XDG_CACHE_HOME to your own folder", folder.display()))?;
     let lock = File::create(folder.join("lock")).with_context(|| format!("cannot write to {}", folder.display()))?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         say("waiting for another pickfs that makes a guest");

@@ -1,8 +1,8 @@
 //! Kernel modules of which Debian has the source only: compiled by DKMS for exactly a guest's
 //! kernel, once.
 //!
-//! DKMS, compiler and the kernel's headers are unpacked beside the guest, from its own release, and
-//! run there in namespaces of their own: no rights are needed, nothing of the host is seen but its
+//! DKMS, compiler and the kernel's headers are unpacked next to the guest, from its own release,
+//! and run there in their own namespaces: no rights are needed, nothing of the host is seen but its
 //! processors, /dev and /proc, and what runs there dies with us. Only the modules come into the
 //! guest.
 
@@ -20,7 +20,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What DKMS and the configure scripts of modules call, beside what they name themselves.
+/// What DKMS and the configure scripts of modules call without naming it.
 pub(super) const TOOLS: &[&str] = &[
     "bash", "coreutils", "dash", "debianutils", "diffutils", "findutils", "gawk", "gcc", "grep", "gzip", "hostname",
     "kmod", "libc-bin", "libc6-dev", "make", "sed", "tar", "util-linux", "xz-utils",
@@ -143,14 +143,14 @@ impl<'r> Job<'r> {
         Ok(std::fs::remove_file(&log)?)
     }
 
-    /// With what was said last, and all that was said kept: what `make` has said behind what DKMS
-    /// has said of it.
+    /// With the last output, and all output kept: what `make` has said behind what DKMS has said of
+    /// it.
     fn explained(&self, error: Error, log: &Path, make_log: &Path) -> Error {
         let kept = PathBuf::from(format!("{}.log", self.kept.display()));
         let said = [log, make_log].map(|file| std::fs::read(file).unwrap_or_default()).concat();
         let folder = kept.parent().map(std::fs::create_dir_all);
         match folder.transpose().and_then(|_| std::fs::write(&kept, said)) {
-            Ok(()) => error.context(format!("{}; all that was said is in {}", last_words(&kept), kept.display())),
+            Ok(()) => error.context(format!("{}; the whole output is in {}", last_words(&kept), kept.display())),
             Err(wrong) => error.context(format!("{}, and its log cannot be kept: {wrong}", last_words(log))),
         }
     }
@@ -241,7 +241,7 @@ mod tests {
         std::fs::write(path, text).expect("written");
     }
 
-    /// A root as it is unpacked for a guest with OpenZFS, and the job of it.
+    /// A root in the form that is unpacked for a guest with OpenZFS, and its job.
     fn unpacked(folder: &Path, recipe: &'static Recipe) -> Result<Job<'static>> {
         let root = folder.join("guest.partial/root");
         write(&root.join("usr/lib/modules/6.1.0-9-amd64/modules.order"), "");
@@ -308,7 +308,7 @@ mod tests {
         write(&make_log, "CC a.o\na.c:1: error: no such thing\nCC b.o\n");
         let complaint = format!("{:#}", job.explained(anyhow::anyhow!("it ended"), &log, &make_log));
         let kept = format!("{}.log", job.kept.display());
-        assert_eq!(complaint, format!("a.c:1: error: no such thing; all that was said is in {kept}: it ended"));
+        assert_eq!(complaint, format!("a.c:1: error: no such thing; the whole output is in {kept}: it ended"));
         assert!(std::fs::read_to_string(kept).expect("the log").starts_with("configure: fine\nCC a.o"));
     }
 

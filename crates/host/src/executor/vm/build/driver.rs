@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Driver<'a> {
     pub name: &'a str,
     pub sources: &'a [(&'a str, &'a str)],
-    /// One of the sources, of a plugin of QEMU's that is compiled beside the module.
+    /// One of the sources, of a QEMU plugin that is compiled next to the module.
     pub plugin: &'a str,
 }
 
@@ -27,7 +27,7 @@ impl Driver<'_> {
     pub(crate) fn find_or_compile(&self, guest: &Guest, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         let kernel =
             guest.kernel_release().with_context(|| format!("the kernel of {} names no release", guest.name))?;
-        let release = guest.release().context("a kernel of your own has no headers in Debian's archive")?;
+        let release = guest.release().context("your own kernel has no headers in Debian's archive")?;
         let kept = folder()?.join(COMPILED).join(format!("{}_{:016x}_{kernel}.ko", self.name, self.digest()));
         if kept.is_file() {
             return Ok(kept);

@@ -66,8 +66,8 @@ fn first_words(began_ns: u64) -> Result<Boot> {
     let mut port = port()?;
     say(&mut port, &Word::Started { at_ns: monotonic().max(began_ns) })?;
     let mut line = String::new();
-    BufReader::new(&port).read_line(&mut line).context("it was not said what to boot")?;
-    serde_json::from_str(&line).context("the host does not say what to boot; is it the same pickfs?")
+    BufReader::new(&port).read_line(&mut line).context("the host did not send what to boot")?;
+    serde_json::from_str(&line).context("the host's message on what to boot cannot be read; is it the same pickfs?")
 }
 
 fn say(port: &mut File, word: &Word) -> Result<()> {

@@ -116,9 +116,8 @@ fn machine(view: &View) -> Vec<(String, bool)> {
     let processors = view.processor.as_ref().map(|found| {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let (work, kernel, others) = (percent(found.work), percent(found.kernel), percent(found.others));
-        let line = format!(
-            "of one processor in the last cell: the work {work}, the kernel beside it {kernel}, other programs {others}"
-        );
+        let line =
+            format!("of one processor in the last cell: the work {work}, the kernel {kernel}, other programs {others}");
         (line, found.others > MUCH_CPU)
     });
     std::iter::once((disks, false)).chain(processors).collect()
@@ -216,7 +215,7 @@ round 5  xfs  tree   making the file system
 write 320 ms   walk 12.0 ms
 ─ this machine ─────────────────────────────────────────────────────────────────────────────────────
 sda: 977 KiB/s read, 0 B/s written
-of one processor in the last cell: the work 90 %, the kernel beside it 31 %, other programs 2 %
+of one processor in the last cell: the work 90 %, the kernel 31 %, other programs 2 %
 ─ messages ─────────────────────────────────────────────────────────────────────────────────────────
 message 28";
         assert_eq!(shown[..17].join("\n"), wanted);

@@ -1,6 +1,6 @@
 //! What survives a power cut: small changes at fixed times, unsynced and synced in each way, on a
-//! disk that is recorded; then the power is cut at many moments, and what is left is compared with
-//! what had returned. docs/durability.md has the reasons.
+//! disk that is recorded; then the power is cut at many moments, and the result is compared with
+//! the calls that had returned. docs/durability.md has the reasons.
 
 mod changes;
 mod judge;
@@ -71,7 +71,7 @@ impl Workload for Ledger {
             [("cuts", given.cuts < 8), ("every", given.every < SHORTEST), ("time", given.time < given.every * 100)];
         let remedies = ["give at least 8", "give at least 1 ms", "give at least a hundred times `every`"];
         for ((setting, _), remedy) in few.into_iter().zip(remedies).filter(|((_, few), _)| *few) {
-            found.push(Objection::new(setting, "says nothing of a distribution".into(), remedy));
+            found.push(Objection::new(setting, "is too few for a distribution".into(), remedy));
         }
         found
     }
