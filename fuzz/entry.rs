@@ -72,8 +72,8 @@ pub fn journal(data: &[u8]) {
     }
     let Some(run) = &folded.run else { return };
     let differs = !between_runs::differences((run, &folded), (run, &folded)).is_empty();
-    // A plan that was read has targets and works, each with a name of its own; a damaged journal
-    // may have anything.
+    // A plan that was read has targets and works, each with its own name; a damaged journal may
+    // have anything.
     let names =
         [run.plan.targets.iter().map(|one| &one.name).collect(), run.plan.works.iter().map(|one| &one.name).collect()];
     let is_plan = names
@@ -180,7 +180,7 @@ pub fn strace_log(data: &[u8]) {
 }
 
 /// Any bytes as calls of a trace, twelve numbers each: what the reader lets through can be
-/// replayed, and leaves everything outside of its folder as it was.
+/// replayed, and changes nothing outside of its folder.
 pub fn trace_calls(data: &[u8]) {
     let mut numbering = Numbering::default();
     let root = numbering.root(0);

@@ -22,7 +22,7 @@ pub const CPU_FOREIGN_NS: &str = "foreign_cpu_ns";
 pub enum Better {
     Less,
     More,
-    /// It says what was done, or what else went on.
+    /// It shows what was done, or what else happened.
     Neither,
 }
 
@@ -57,7 +57,7 @@ pub enum ReportTable {
     Workload,
     /// Of interest to few: kept out of short formats.
     Details,
-    /// Compression has a table of its own layout.
+    /// Compression has its own table layout.
     Compression,
 }
 

@@ -1,7 +1,7 @@
 //! Models of disks: tables of numbers with their sources, what a model gives under a virtual clock,
 //! how a model is fitted to a real disk, and what is on a disk after a power cut.
 //!
-//! It must not know who asks, nor what a benchmark is.
+//! It must not know its callers, nor what a benchmark is.
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -45,7 +45,7 @@ impl Entry {
 }
 
 /// The whole name of the one disk that is meant by its last word, or by all others, and is no
-/// variant of another: "ssd" is "sata-ssd", "hdd" is "hdd-7200". What fits none stays as it is.
+/// variant of another: "ssd" is "sata-ssd", "hdd" is "hdd-7200". What fits none does not change.
 pub fn whole_name(short: &str) -> String {
     let is_meant =
         |entry: &&Entry| entry.name.rsplit_once('-').is_some_and(|(first, last)| [first, last].contains(&short));

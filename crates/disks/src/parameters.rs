@@ -118,7 +118,7 @@ impl Disk {
     }
 
     /// The same disk with a share of its buffers, for a share of the files: else files would be
-    /// read from a buffer in which they had no room. A disk without such buffers as it is.
+    /// read from a buffer in which they had no room. A disk without such buffers does not change.
     pub fn with_buffers(&self, share: f64) -> Result<Disk> {
         let buffers = [("segments", 1.0, 1.0), ("cache_mib", 0.0625, 0.0625)];
         let has = buffers.iter().filter(|(name, ..)| self.parameters.contains_key(*name));
@@ -209,7 +209,7 @@ static FIELDS: LazyLock<BTreeMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
 /// A number, or shares of all flushes with the longest of them: [[0, 300], [50, 330], [100, 2000]].
 pub(crate) const FLUSH: &str = "flush_us";
 
-/// Those that tables are made of.
+/// Parameters that tables are made of.
 const OF_TABLES: &[&str] = &[
     "zones", "outer_sectors", "inner_sectors", "seek_unit", "seek_short_us", "seek_root_us", "seek_boundary",
     "seek_line_us", "seek_slope_us",
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(FLUSH_AT + 2 * MOST_FLUSHES, WORDS);
     }
 
-    /// Every distance among 1,962 cylinders, against the curve as it was published.
+    /// Every distance among 1,962 cylinders, against the published curve.
     #[test]
     fn the_seek_curve_of_the_hp_97560_is_the_published_one() {
         let words = find("hp-97560").expect("it").words(0, 0).expect("words");

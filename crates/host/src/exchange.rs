@@ -1,4 +1,4 @@
-//! The layout of our own JSON, once: what `pickfs report` and `pickfs compare` write with `--format
+//! The one layout of our JSON: what `pickfs report` and `pickfs compare` write with `--format
 //! json`, what `pickfs import` reads again, and what the files in schema/ are generated from (`make
 //! schema`).
 //!
@@ -101,7 +101,7 @@ pub(crate) struct Verdict {
 pub(crate) struct ToUse {
     pub target: String,
     pub steps: Vec<Step>,
-    /// What stays as it is, and what the choice costs.
+    /// What the lines do not change, and what the choice costs.
     pub notes: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Our reads and writes of a file beside fio's and beside a bare loop of the same system calls: on
-//! the same file of one ext4 in memory, by turns, nanoseconds an operation. `cargo bench --bench
-//! io`, as root; without, or with a folder (`-- DIR`), on a file there.
+//! Our reads and writes of a file, compared with fio's and with a bare loop of the same system
+//! calls: on the same file of one ext4 in memory, by turns, nanoseconds an operation. `cargo bench
+//! --bench io`, as root; without, or with a folder (`-- DIR`), on a file there.
 //!
 //! Prints medians over the rounds, below each row what of it was processor time, and, pairing them
 //! by rounds, what ours takes of the others with its interval. Exit code 1 if an interval says that

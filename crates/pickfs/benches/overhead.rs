@@ -1,13 +1,13 @@
 //! What the instrument adds to what it measures, against a plain clock in the same run. All but the
 //! first need root, loop devices and ext4; they say so otherwise. `-- loops` is the first alone.
 //!
-//! 0. Our loops at 1, 4 and 16 threads beside a bare loop of the same system calls with a clock
-//!    around each, by turns on a file system in memory: median, 99th percentile and all of the
-//!    time. An interval that is over 1.03 fails the bench.
-//! 1. A phase whose work is `true`: its time until durable, beside a plain clock around starting
-//!    and awaiting `true`. More than 5 ms in the median fails the bench.
-//! 2. The write phase of `tree`, beside the same `cp -a` and sync by hand on the same kind of
-//!    stack, in turns. The ratio is printed with its interval; 1 is right.
+//! 0. Our loops at 1, 4 and 16 threads, compared with a bare loop of the same system calls with a
+//!    clock around each, by turns on a file system in memory: median, 99th percentile and all of
+//!    the time. An interval that is over 1.03 fails the bench.
+//! 1. A phase whose work is `true`: its time until durable, compared with a plain clock around
+//!    starting and awaiting `true`. More than 5 ms in the median fails the bench.
+//! 2. The write phase of `tree`, compared with the same `cp -a` and sync by hand on the same kind
+//!    of stack, in turns. The ratio is printed with its interval; 1 is right.
 
 mod common;
 #[path = "overhead/loops.rs"]

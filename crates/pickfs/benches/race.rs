@@ -1,4 +1,4 @@
-//! What the race saves: runs as they are, with interim analyses and the hidden duplicate, against a
+//! What the race saves: complete runs, with interim analyses and the hidden duplicate, against a
 //! fixed number of repeats of every target of which the lowest mean wins. Prints the tables of
 //! docs/race.md. `cargo bench --bench race`, a few minutes.
 
@@ -146,9 +146,9 @@ fn lowest(sums: &[f64]) -> usize {
     (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0)
 }
 
-/// How many cells the race takes of those that the lowest mean needs to be as seldom wrong, for
-/// each way to count what is wrong; beside it the same for the most wrong shares that the race's
-/// trials allow (one standard error and one trial above).
+/// The share of cells that the race takes, of the number that the lowest mean needs to be as seldom
+/// wrong, for each way to count what is wrong; then the same for the most wrong shares that the
+/// race's trials allow (one standard error and one trial above).
 fn saving(name: &str, wrongs: [f64; 2], cells: f64, fixed: &[Wrong]) -> String {
     let at_most = |goal: f64| fixed.iter().find(|fixed| fixed.share <= goal);
     let said = |found: Option<&Wrong>| match found {

@@ -123,7 +123,7 @@ fn make_sources(sources: &Path) {
     std::fs::write(project.join("Makefile"), format!("CFLAGS = -O2\nall:{objects}\n")).expect("a Makefile");
 }
 
-/// On ext4 in memory, in a folder of its own.
+/// On ext4 in memory, in its own folder.
 fn record(folder: &Path, program: &Program) {
     let (image, mount) = (folder.join("image"), folder.join("mount"));
     std::fs::create_dir_all(&mount).expect("a folder");

@@ -20,7 +20,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 const MEMORY_LIMIT: u64 = 300 << 20;
 const PAGE_LIMIT: usize = 3 << 20;
 
-/// Those that are judged or shown; the rest of the forty are pressure figures.
+/// Metrics that are judged or shown; the rest of the forty are pressure figures.
 const NAMES: [&str; 20] = [
     "time_ns",
     "returned_ns",

@@ -29,7 +29,7 @@ const PAIRS: usize = 41;
 /// So few that a turn is over before a busy machine takes the processor away, mostly.
 const FEW: usize = 4 << 10;
 
-/// Nanoseconds an operation, by operation and who did it, one a round.
+/// Nanoseconds an operation, by operation and program, one a round.
 type Times = BTreeMap<(&'static str, &'static str), Vec<f64>>;
 
 fn main() -> ExitCode {
@@ -223,7 +223,7 @@ fn bare(files: &Files, place: &Path, times: &mut Times) {
     clean(place);
 }
 
-/// By its own rates; where it says +++++ (less than half a second) there is no value.
+/// By its own rates; where it prints +++++ (less than half a second) there is no value.
 fn bonnie(files: &Files, place: &Path, times: &mut Times) {
     let count = format!("{}:0:0:1", files.count >> 10);
     let printed = output("bonnie++", &["-d", &text(place), "-u", "root", "-s", "0", "-n", &count, "-r", "0", "-q"]);

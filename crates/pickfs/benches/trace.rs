@@ -1,7 +1,7 @@
 //! The replay of traces as an instrument.
 //!
-//! 1. As fast as possible, beside a bare loop of the same calls, by turns in memory. Less than 90 %
-//!    of its calls in a second fail the bench.
+//! 1. As fast as possible, compared with a bare loop of the same calls, by turns in memory. Less
+//!    than 90 % of its calls in a second fail the bench.
 //! 2. A million operations of sixteen threads, read and put in order: more than 2 s fails the
 //!    bench.
 

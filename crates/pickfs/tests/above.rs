@@ -179,8 +179,8 @@ fn a_file_system_is_checked_and_rebuilt_below_overlayfs() {
     lab.assert_nothing_left();
 }
 
-/// Served by programs: one that shows a folder as it is, and two of those that encrypt or share it,
-/// where they are here.
+/// Served by programs: one that shows a folder unchanged, and two that encrypt or share it, where
+/// installed.
 #[test]
 fn the_work_sees_the_file_system_through_programs() {
     if not_run(unable(&["ext4"]).or_else(|| lacks("bindfs")).or_else(|| lacks("gocryptfs"))) {
@@ -216,7 +216,7 @@ fn the_work_sees_the_file_system_through_programs() {
             "ext4 + bindfs + gocryptfs" => {
                 assert!(fact(cell, "above: bindfs").contains("/target/bindfs fuse "));
                 assert!(fact(cell, "above: gocryptfs").contains("/above/gocryptfs fuse.gocryptfs "));
-                // Every folder has a file with a number of its own, and each file a header.
+                // Every folder has a file with its own number, and each file a header.
                 assert!(value(cell, "space_entries") > value(plain, "space_entries"));
                 assert!(value(cell, "space_apparent_bytes") > value(plain, "space_apparent_bytes"));
             }

@@ -30,7 +30,7 @@ const CRATES: &[(&str, &str)] = &[
     ("trees", "system"),
 ];
 
-/// Crates with lints of their own; all others have those of the workspace.
+/// Crates with their own lints; all others have those of the workspace.
 const OWN_LINTS: &[&str] = &["pickfs", "system"];
 
 /// Lines of a function from `fn` to its closing brace; clippy's `too_many_lines` holds the longest.
@@ -41,7 +41,7 @@ const LONGEST_FILE: usize = 600;
 /// Prose is read slowly in lines as long as rustfmt lets those of code be.
 const LONGEST_COMMENT: usize = 100;
 
-/// Databases that a workload plays with; file systems and layers are in lists of their own.
+/// Databases that a workload plays with; file systems and layers are in their own lists.
 const DATABASES: &[&str] = &["duckdb", "mariadb", "pgbench", "postgres", "sqlite", "sysbench"];
 
 /// Where the name of a file system, a layer or a database stands outside its own file, and why it
@@ -455,7 +455,7 @@ impl Code {
         path
     }
 
-    /// Imports with the file where they stand, as they are written.
+    /// Imports as written, with their file.
     fn imports(&self) -> impl Iterator<Item = (&Source, &Import)> {
         self.sources.iter().flat_map(|source| source.imports.iter().map(move |import| (source, import)))
     }
@@ -487,8 +487,8 @@ impl Code {
         self.graphs().into_values().flat_map(circular).collect()
     }
 
-    /// What a module's header says that it must not know is a module beside it, and is not imported
-    /// by it. Other crates need no such word.
+    /// What a module's header says that it must not know is a module next to it, and is not
+    /// imported by it. Other crates need no such word.
     fn false_headers(&self) -> Vec<Offence> {
         let mut offences = Vec::new();
         for source in &self.sources {

@@ -189,8 +189,8 @@ fn records(folded: &Folded) -> Vec<Record> {
     records
 }
 
-/// What may stand in a journal: cells that are skipped, cut off or repeated, on other stacks,
-/// beside other programs.
+/// What may stand in a journal: cells that are skipped, cut off or repeated, on other stacks, while
+/// other programs run.
 fn spoil(records: &mut Vec<Record>, draw: &mut Draw) {
     let busy = draw.is(0.1);
     let habit = draw.below(8);

@@ -57,7 +57,8 @@ fn a_folder_may_be_a_symlink() {
     assert_eq!(std::fs::read_dir(lab.path("real")).unwrap().count(), 0);
 }
 
-/// Who owns a folder could rename what root makes in it, and put a link to root's own files there.
+/// The owner of a folder could rename what root makes in it, and put a link to root's own files
+/// there.
 #[test]
 fn root_makes_nothing_in_a_folder_of_somebody_else() {
     if not_run(unable(&["ext4"])) {
@@ -84,7 +85,7 @@ fn root_makes_nothing_in_a_folder_of_somebody_else() {
         }
     }
     assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 0);
-    // Who is behind sudo could do as root what he likes in any case.
+    // The user behind sudo could do anything as root in any case.
     let mut command = lab.pickfs();
     command
         .args(["run", "plan.toml", "--journal", "journal.jsonl"])
@@ -188,7 +189,7 @@ fn a_disk_in_an_image_is_counted_at_both_levels() {
         assert_eq!(value("read", "inner_read_bytes"), by(&tar, 0), "{format}");
         let below = by(&tar, 2);
         assert!(value("read", "device_read_bytes") >= below && below >= 16e6, "{format}: {below}");
-        // Beside the tree, the database and what mkfs writes.
+        // Apart from the tree, the database and what mkfs writes.
         let tree = by(&cp, 1);
         let beside = value("install", "inner_write_bytes") - tree;
         assert!(tree >= 8e6 && (16e6..32e6).contains(&beside), "{format}: {tree} and {beside}");
@@ -201,7 +202,7 @@ fn a_disk_in_an_image_is_counted_at_both_levels() {
         for phase in ["write", "write-clone", "write-held"] {
             let written = value(phase, "inner_write_bytes");
             assert!((409_600.0..819_200.0).contains(&written), "{format} {phase}: {written}");
-            // The stage's own account of the device below, which has a referee of its own.
+            // The stage's own account of the device below, which has its own referee.
             let outside = value(phase, "device_write_bytes") + value(phase, "after_write_bytes");
             let amplified = value(phase, "write_amplification") * 409_600.0;
             assert!((amplified - outside).abs() < 1.0, "{format} {phase}: {amplified} of {outside}");

@@ -18,7 +18,7 @@ fn linked() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// As one who knows of the links would leave it.
+/// As a forger with knowledge of the links would leave it.
 fn linked_again(journal: &str) -> String {
     let mut text = String::new();
     for line in journal.lines() {
@@ -450,8 +450,8 @@ fn a_disclosure_has_answer_grade_machine_and_name() {
     assert!(html.contains(name) && html.contains("<h2>Answer</h2>") && !html.contains("src="), "{html}");
 }
 
-/// One that has no chain is reproduced too: its times are those that came out again. Other times
-/// are a breach only of the same program.
+/// One that has no chain is reproduced too: its times came out again. Other times are a breach only
+/// of the same program.
 #[test]
 fn simulations_that_come_out_the_same_are_reproduced() {
     if not_run(no_python()) {
@@ -502,7 +502,7 @@ fn simulations_that_come_out_the_same_are_reproduced() {
     assert!(said.err.contains("packed") && said.err.contains("--trust"), "{}", said.err);
 }
 
-/// What it holds besides stays in it.
+/// Its other content stays in it.
 #[test]
 fn a_hostile_bundle_is_read_and_nothing_else() {
     let lab = Lab::new();

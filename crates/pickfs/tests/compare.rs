@@ -1,5 +1,5 @@
-//! `pickfs compare`: its exit codes, what it refuses, and what it says, on journals whose truth is
-//! known.
+//! `pickfs compare`: its exit codes, what it refuses, and what it prints, on journals whose truth
+//! is known.
 
 use crate::common::{Lab, Said};
 use crate::made::Made;
@@ -129,8 +129,8 @@ fn several_earlier_runs_say_what_runs_differ_by() {
     assert!(with(&["old0.jsonl", "other.jsonl"]).code(2).err.contains("other.jsonl and the new run"));
 }
 
-/// With one earlier run, the others beside it show what runs differ by: those of the same kernel
-/// that were made before.
+/// With one earlier run, the others in its folder show what runs differ by: those of the same
+/// kernel that were made before.
 #[test]
 fn one_earlier_run_has_the_scatter_of_those_beside_it() {
     let lab = Lab::new();
@@ -242,7 +242,7 @@ fn what_is_not_comparable_is_refused_by_its_field() {
         let said = compare(&lab, &[]).code(2);
         assert!(said.err.contains(field), "{field} is not in {}", said.err);
     }
-    // Where it lies, how long it was measured and what it was measured for is nobody's business.
+    // Where it lies, how long it was measured and what for does not matter.
     journal(&lab, "new.jsonl", &[1.0, 1.0], 6, 1, |made| {
         made.plan.targets[0].backing.settings.0.insert("dir".into(), "/elsewhere".into());
         made.plan.title = "Another".into();

@@ -1,4 +1,4 @@
-//! Every example is a plan that can be run as it is, where the machine has what it needs.
+//! Every example is a plan that can be run unchanged, where the machine has what it needs.
 
 use crate::common::{Lab, Said};
 use std::path::{Path, PathBuf};

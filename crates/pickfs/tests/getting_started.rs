@@ -217,7 +217,7 @@ fn taplo_finds_every_example_right_and_slips_wrong() {
     }
 }
 
-/// Without measuring: what the atlas says, or that it says nothing, and the command that measures.
+/// Without measuring: what the atlas has, or that it has nothing, and the command that measures.
 #[test]
 fn each_purpose_has_a_first_answer() {
     let lab = Lab::new();

@@ -97,7 +97,7 @@ fn assert_stacks_are_read(stacks: &str) {
     }
 }
 
-/// Beside the journal, so that the report has it; that of another run is none.
+/// Next to the journal, so that the report has it; that of another run is none.
 fn assert_explanation_is_kept(lab: &Lab) {
     let report = || lab.run(&["report", "journal.jsonl", "--format", "markdown"]).code(0).out;
     let words: String = report().replace('\\', "");

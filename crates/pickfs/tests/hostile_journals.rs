@@ -86,7 +86,7 @@ fn a_strangers_journal_is_refused_and_harms_nobody_where_it_is_not() {
     trap.assert_unharmed(&setting);
     assert_eq!(lab.folded().leftovers.len(), 2, "what can be undone is");
 
-    // sudo names the user, who could as well have done it himself.
+    // sudo names the user, and that user could have done the same without us.
     let said = Said::of(
         lab.pickfs()
             .args(["clean", "--trust", "journal.jsonl"])
@@ -215,7 +215,8 @@ fn deed(lab: &Lab, deed: &[&str], journal: &str) -> Said {
     lab.run(&[deed, &[journal]].concat())
 }
 
-/// Who saved a journal has not written it: one that was fetched or downloaded belongs to its user.
+/// The user that saved a journal has not written it: one that was fetched or downloaded belongs to
+/// its user.
 #[test]
 fn a_journal_that_was_not_begun_here_is_refused_until_it_is_trusted() {
     let lab = Lab::new();
@@ -401,8 +402,8 @@ fn without_home(lab: &Lab) -> std::process::Command {
     command
 }
 
-/// Where no home is known, a stranger who makes the state folder first cannot lead pickfs to root's
-/// files.
+/// Where no home is known, another user that makes the state folder first cannot lead pickfs to
+/// root's files.
 #[test]
 fn a_state_folder_that_a_stranger_made_is_not_used() {
     let root = rustix::process::geteuid().is_root();
@@ -442,8 +443,8 @@ fn a_state_folder_that_a_stranger_made_is_not_used() {
     assert_eq!(std::fs::read_dir(&entries).unwrap().count(), 4);
 }
 
-/// The folder of its journal belongs to another user, who takes the journal away or puts another in
-/// its place.
+/// The folder of its journal belongs to another user, and that user takes the journal away or puts
+/// another in its place.
 #[test]
 fn a_dead_run_whose_journal_was_swapped_is_neither_undone_nor_forgotten() {
     if not_run(unable(&["ext4"])) {

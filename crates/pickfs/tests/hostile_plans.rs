@@ -196,7 +196,7 @@ fn steers(text: &str) -> Option<String> {
     raw.map(|c| format!("{c:?}")).or(command.map(String::from))
 }
 
-/// A plan of commands of its own, on a folder as it is.
+/// A plan with its own commands, on an existing folder.
 fn commands(title: &str, command: &str) -> String {
     format!(
         "title = \"{title}\"\nduplicate = false\nbacking = {{ directory = \".\" }}\n[[target]]\nname = \"here\"\n\

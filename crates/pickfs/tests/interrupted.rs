@@ -153,7 +153,7 @@ fn a_reader_who_has_seen_enough_does_not_end_the_run() {
     lab.assert_nothing_left();
 }
 
-/// On a terminal of its own, which is as it was afterwards.
+/// On its own terminal, whose settings are the same afterwards.
 #[test]
 fn q_ends_the_run_after_its_cell_and_reports() {
     let script =
@@ -233,7 +233,7 @@ fn where_settings_of_the_kernel_are_read_only_nothing_is_left_to_undo() {
     lab.assert_nothing_left();
 }
 
-/// What is left by then is still in the journal.
+/// The remaining steps are still in the journal.
 #[test]
 fn undoing_a_dead_run_ends_when_asked_to() {
     if not_run(unable(&[])) {
@@ -246,7 +246,7 @@ fn undoing_a_dead_run_ends_when_asked_to() {
     let image = folder.join("disk-1048576.img");
     File::create(&image).unwrap().set_len(1 << 20).unwrap();
     let device = common::run(&["losetup", "--find", "--show", &image.display().to_string()]);
-    // It does not go for as long as it is open, so that each of the steps is tried for a while.
+    // It cannot be removed while it is open, so that each of the steps is tried for a while.
     let held = File::open(&device).unwrap();
     let mut journal = Journal::create(&lab.journal()).unwrap();
     let plan = Plan { executor: "local".into(), ..Plan::default() };

@@ -15,7 +15,7 @@ fn journal(lab: &Lab, name: &str, machine: &str, xfs: f64, seed: u64) {
     made.write(&lab.path(name));
 }
 
-/// A run for each factor, each on a machine of its own.
+/// A run for each factor, each on its own machine.
 fn runs(lab: &Lab, factors: &[f64]) -> Vec<String> {
     let one = |(at, factor): (usize, &f64)| {
         let name = format!("m{at}.jsonl");

@@ -101,7 +101,7 @@ fn every_report_of_an_old_journal_can_be_made() {
     }
 }
 
-/// The journal's lines, and a reading of the processor's speed beside each time, as an earlier
+/// The journal's lines, and a reading of the processor's speed with each time, as an earlier
 /// version took them: usual ones but in these cells.
 fn with_readings(journal: &str, odd: &[&str]) -> String {
     let with_reading = |line: &str| {

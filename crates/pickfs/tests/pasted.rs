@@ -105,7 +105,7 @@ fn lines<'a>(advice: &'a Advice, when: &'a str) -> impl Iterator<Item = &'a str>
     advice.steps.iter().filter(move |step| step.when == when).map(|step| step.command.as_str())
 }
 
-/// A new one by its lines, one as it is measured, and one that was there before.
+/// A new one by its lines, one made as for a measurement, and one that was there before.
 fn check(driver: &Filesystem, target: &Target) {
     let named = format!("{} {:?} {:?} {:?}", driver.name, target.variant, target.mkfs, target.mount);
     let (new, measured, old) = (Bench::new(), Bench::new(), Bench::new());
@@ -129,11 +129,11 @@ fn check(driver: &Filesystem, target: &Target) {
         let wrong = driver.mismatches(&spec, &bench.options(), &bench.facts(driver));
         assert!(wrong.is_empty(), "{named} {from}: {wrong:?}");
     };
-    // As it is measured.
+    // As for a measurement.
     run(&made.iter().map(String::as_str).collect::<Vec<_>>());
     lines(&advice, "mount").for_each(|line| measured.paste(line));
     in_place.iter().for_each(|words| drop(run(&words.iter().map(String::as_str).collect::<Vec<_>>())));
-    // As it is said.
+    // By the printed lines.
     lines(&advice, "new disk").for_each(|line| new.paste(line));
     lines(&advice, "mount").for_each(|line| new.paste(line));
     is_asked(&new, "mount");
@@ -202,7 +202,7 @@ fn lines_of_a_report_give_what_was_measured() {
     println!("{pasted} targets");
 }
 
-/// A file system as it is made and mounted with values of its tunables.
+/// A file system that is made and mounted with values of its tunables.
 #[derive(PartialEq)]
 struct Turned {
     made: Vec<String>,

@@ -84,7 +84,7 @@ fn on_a_terminal(lab: &Lab, (columns, lines): (u32, u32), keys: &str) -> String 
     String::from_utf8_lossy(&said.stdout).into_owned()
 }
 
-/// The screen as it was comes back before the report; on a small terminal it is never taken.
+/// The previous screen comes back before the report; on a small terminal it is never taken.
 #[test]
 fn a_large_terminal_is_filled_and_given_back() {
     if not_run(unable(&["ext4"])) {

@@ -133,8 +133,8 @@ fn classes_shrink_as_what_they_stand_for() {
     if not_run(no_compsize()) {
         return;
     }
-    // Without force, a file written back early would be left as it is where its first part does not
-    // shrink.
+    // Without force, a file written back early would stay uncompressed where its first part does
+    // not shrink.
     let ratios = ["compress-force=lzo", "compress-force=zstd:1"].map(|options| {
         let made = btrfs(options);
         [Stuff::Source, Stuff::Object, Stuff::Media].map(|stuff| {
@@ -283,7 +283,7 @@ fn what_snapshots_hold_alone_is_what_btrfs_and_compsize_and_its_quotas_count() {
     assert!((alone()..alone() + MIB as u64 / 2).contains(&with_metadata), "{} {shown}", alone());
 }
 
-/// Directories with blocks of their own and such that they share: whole files, a part of one, a
+/// Directories with their own blocks and such that they share: whole files, a part of one, a
 /// further name.
 fn make_sharing_tree(root: &Path) {
     let at = |name: &str| root.join(name).to_str().unwrap().to_string();

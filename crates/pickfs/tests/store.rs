@@ -280,7 +280,7 @@ fn what_a_push_answers_is_on_the_disk() {
     in_order(&first, &["/new/store\"".into(), synced("/new"), answer.clone()]);
     in_order(&first, &["\"pickfs-store\"".into(), synced("/new/store"), answer.clone()]);
     in_order(&first, &[format!("\"{}\"", &hash[..2]), synced("/new/store/journals"), named.clone()]);
-    // Of another writer, who may not have come to that yet.
+    // Of another writer, which may not have come to that yet.
     let known = traced("new/store");
     in_order(
         &known,
@@ -288,7 +288,7 @@ fn what_a_push_answers_is_on_the_disk() {
     );
 }
 
-/// A user who may write to a store can lead no reader and no writer out of it.
+/// A user with write access to a store can lead no reader and no writer out of it.
 #[test]
 fn links_in_a_store_are_not_followed() {
     let lab = Lab::new();
@@ -331,8 +331,7 @@ fn links_in_a_store_are_not_followed() {
     assert_eq!(names(&lab, "away"), [format!("{third}.jsonl")]);
 }
 
-/// Every journal twice, by eight processes, each in an order of its own: the index is that of a
-/// rebuild.
+/// Every journal twice, by eight processes, each in its own order: the index is that of a rebuild.
 #[test]
 #[ignore = "ten thousand journals: minutes; `make test-all`"]
 fn ten_thousand_journals_by_eight_writers() {

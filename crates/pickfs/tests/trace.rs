@@ -261,7 +261,7 @@ fn every_call(way: &[&str], calls: usize) {
 /// The library is for this architecture alone.
 const IS_LOADED: bool = cfg!(target_arch = "x86_64");
 
-/// What each thread did, with numbers of paths and open files of its own, as these depend on which
+/// What each thread did, with its own numbers of paths and open files, as these depend on which
 /// thread was first. Times are left out.
 fn by_thread(trace: &Trace) -> Vec<Vec<String>> {
     let mut threads = vec![(Vec::new(), BTreeMap::new()); trace.header.threads as usize];
@@ -329,7 +329,7 @@ fn compiled(lab: &Lab, name: &str) -> Result<String, String> {
     is_made.then(|| program.display().to_string()).ok_or_else(|| "there is no C compiler `cc`".to_string())
 }
 
-/// Records in little memory: besides that which it shares with the program, at most 24 MiB.
+/// Records in little memory: at most 24 MiB, without the memory that it shares with the program.
 fn recorded_in_little_memory(lab: &Lab, words: &[&str]) -> Said {
     let mut command = std::process::Command::new("prlimit");
     command.arg(format!("--data={}", 24 << 20)).args(["timeout", "--signal=KILL", "300", env!("CARGO_BIN_EXE_pickfs")]);

@@ -17,11 +17,11 @@ const AS_FAR_APART: usize = 98;
 /// The index of the first value after the change; `None` where no change is shown at p < 0.01,
 /// which takes ten values, and where a value is not finite.
 ///
-/// The statistic of Pettitt 1979: the largest difference, over all places to cut, between the pairs
-/// across the cut that fall and those that rise. Its p-value comes from shuffled series, always the
-/// same ones. Pettitt's approximation 2 exp(-6 K^2 / (n^3 + n^2)) is no use here: it cannot fall
-/// below 0.01 before the 16th value, and by simulation it calls 0.1 % of the series of 20 and 0.3 %
-/// of those of 40 steady values changed where 1 % was asked for.
+/// The statistic of Pettitt 1979: the largest difference, over all places to cut, between the
+/// numbers of falling and rising pairs across the cut. Its p-value comes from shuffled series,
+/// always the same ones. Pettitt's approximation 2 exp(-6 K^2 / (n^3 + n^2)) is no use here: it
+/// cannot fall below 0.01 before the 16th value, and by simulation it calls 0.1 % of the series of
+/// 20 and 0.3 % of those of 40 steady values changed where 1 % was asked for.
 pub fn changes_at(series: &[f64]) -> Option<usize> {
     if series.iter().any(|value| !value.is_finite()) {
         return None;

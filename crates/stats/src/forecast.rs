@@ -28,8 +28,8 @@ pub const USUAL_BOUNDS: [(usize, [f64; 3]); 4] =
 /// Total number of rounds after which the least bound of a regret will be below `goal`, a natural
 /// logarithm: in one case of ten by the first number, in nine of ten by the second; `None` for a
 /// number above a thousand. `None` altogether where no two candidates have bounds. Up to 40 rounds
-/// these are interim analyses; a longer run has a plan of its own, with the whole chance of error
-/// for the one judgement at its end.
+/// these are interim analyses; a longer run has its own plan, with the whole chance of error for
+/// the one judgement at its end.
 ///
 /// The truth is unknown, so every draw has another one: the mean of n rounds moves to that of m
 /// like a random walk of variance s²(1/n - 1/m), which is what a normal mean without prior

@@ -30,7 +30,7 @@ pub struct LevelShift {
     pub interval: (f64, f64),
 }
 
-/// What is known of a series beside its values.
+/// What is known of a series apart from its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesContext {
     /// The standard deviation by which whole runs of the same differ, at least; `None` where
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Runs of five rounds that scatter by 2 %, with a step of this size in the middle; runs differ
-    /// by `days` beside that.
+    /// by `days` as well.
     fn drawn(noise: &mut Noise, runs: usize, days: f64, step: f64) -> Vec<Reading> {
         let run = |at: usize| {
             let level = days * noise.normal() + if at >= runs / 2 { step } else { 0.0 };

@@ -47,7 +47,7 @@ pub fn mser5(series: &[f64]) -> Option<Steady> {
 /// the unit of the series times seconds.
 ///
 /// For a disk that must be beyond its cache: a cache larger than all that was written looks
-/// perfectly steady, so one who knows its size asks for one and a half times as many bytes.
+/// perfectly steady, so ask for one and a half times its size, where that is known.
 fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean_of).collect();
     if batches.len() < FEWEST_BATCHES || series.iter().any(|value| !value.is_finite() || *value < 0.0) {
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// A step behind the middle cannot be cut off; the halves of what is left show it.
+    /// A step behind the middle cannot be cut off; the halves of the rest show it.
     #[test]
     fn halves_that_differ_are_told() {
         let late: Vec<f64> = (0..200).map(|t| if t < 150 { 2.0 } else { 1.0 }).collect();

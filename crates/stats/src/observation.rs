@@ -1,5 +1,5 @@
 //! What repeats inside one cell come to. They share a file system, its layout and the minute, so
-//! they are no evidence of their own: however many, they are one observation, only a sharper one.
+//! they are no independent evidence: however many, they are one observation, only a sharper one.
 
 /// The one observation that the values of one cell make: their geometric mean, or the arithmetic
 /// one where a value is not above 0. Nothing of nothing.

@@ -75,7 +75,7 @@ pub(crate) struct Pairs {
 const BEYOND: f64 = 1e3;
 
 impl Pairs {
-    /// Who is eliminated shows no noise either: some go on after that, for the others to be held
+    /// An eliminated target shows no noise either: some go on after that, for the others to be held
     /// against, and which of them do must not matter.
     pub(crate) fn new(of: &Comparisons, rounds: usize, eliminated: &[Option<usize>]) -> Pairs {
         let is_in = |at: usize| eliminated.get(at).is_none_or(Option::is_none);
@@ -152,7 +152,7 @@ impl Pairs {
     }
 
     /// Student's bounds, whose variance is drawn up towards the mean of all pairs: each borrowed
-    /// degree of freedom weighs as one of its own. It is never drawn down: that would misjudge one
+    /// degree of freedom weighs like its own ones. It is never drawn down: that would misjudge one
     /// that is noisier than the others.
     fn moderated(&self, pair: &[f64], critical: &mut Critical) -> Option<(f64, f64, f64)> {
         if pair.len() < FEWEST {

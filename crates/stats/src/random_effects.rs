@@ -1,11 +1,11 @@
 //! One effect measured on several machines: its mean over machines like these, and how much they
 //! differ.
 //!
-//! The model is that of random effects: each machine has an effect of its own, measured with an
-//! error of its own. The variance between machines is that of DerSimonian & Laird (1986). The
-//! interval is that of Hartung & Knapp (2001), which with few machines holds what it promises, with
-//! the correction of Knapp & Hartung (2003): it is never narrower than that of equal machines.
-//! Heterogeneity is Cochran's Q (1954) and I² (Higgins & Thompson 2002).
+//! The model is that of random effects: each machine has its own effect, measured with its own
+//! error. The variance between machines is that of DerSimonian & Laird (1986). The interval is that
+//! of Hartung & Knapp (2001), which with few machines holds what it promises, with the correction
+//! of Knapp & Hartung (2003): it is never narrower than that of equal machines. Heterogeneity is
+//! Cochran's Q (1954) and I² (Higgins & Thompson 2002).
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 

@@ -50,7 +50,7 @@ impl Standing {
         }
     }
 
-    /// By one more look: what bounds each, and who is out.
+    /// One more interim analysis: the bound of each, and the eliminated ones.
     pub fn look(&mut self, of: &Comparisons, look: &Look) {
         update(of, look, self);
         eliminate(self);

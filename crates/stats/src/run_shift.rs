@@ -25,7 +25,7 @@ pub struct Runs {
     pub pairs: Vec<f64>,
 }
 
-/// What is known beside the rounds.
+/// What is known apart from the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunContext {
     /// The factor by which drift within runs widens intervals, at least 1.

@@ -42,7 +42,7 @@ pub fn drifts(series: &[f64]) -> bool {
     p < 0.01
 }
 
-/// Kendall's S: over all pairs, those that rise minus those that fall.
+/// Kendall's S: the number of rising pairs minus the number of falling ones.
 fn rises_minus_falls(series: &[f64]) -> i64 {
     let sign = |a: f64, b: f64| i64::from(b > a) - i64::from(b < a);
     series.iter().enumerate().flat_map(|(i, a)| series[i + 1..].iter().map(move |b| sign(*a, *b))).sum()

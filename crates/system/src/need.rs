@@ -58,8 +58,7 @@ pub enum Need {
         path: &'static str,
         hint: &'static str,
     },
-    /// No program of that name may run, but those that pickfs itself started (`PICKFS_RUN` in their
-    /// environment).
+    /// No program of that name may run unless pickfs started it (`PICKFS_RUN` in its environment).
     NoProcess {
         name: &'static str,
         hint: &'static str,

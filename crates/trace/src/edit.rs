@@ -10,7 +10,7 @@ pub fn cut(trace: &Trace, operations: usize) -> Result<Vec<u8>> {
     write(trace.header.clone(), &trace.paths, &trace.tree, trace.ops.iter().take(operations).copied())
 }
 
-/// As if the program had been started so often at once, each time in folders of its own.
+/// As if the program had been started so often at once, each time in its own folders.
 pub fn scale(trace: &Trace, copies: u32) -> Result<Vec<u8>> {
     ensure!(copies >= 1, "there must be one copy at least");
     let header = &trace.header;

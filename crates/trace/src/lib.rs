@@ -48,7 +48,7 @@ pub struct Header {
     pub cpu_ns: u64,
     /// How often it was stopped.
     pub stops: u64,
-    /// Calls on files at which it was stopped, wherever the files lie, and those that were seen
+    /// Calls on files at which it was stopped, wherever the files lie, and calls that were seen
     /// without a stop.
     #[serde(default)]
     pub stopped_calls: u64,

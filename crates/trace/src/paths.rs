@@ -8,8 +8,8 @@ use foldhash::HashMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names(pub Vec<u16>);
 
-/// No file system takes longer names; what was longer is kept as this, and refused in the replay as
-/// it was then.
+/// No file system takes longer names; what was longer is kept as this, and the replay is refused
+/// it, like the program was.
 pub(crate) const LONGEST_NAME: u16 = 260;
 
 impl Names {
@@ -108,7 +108,7 @@ impl Paths {
     }
 }
 
-/// Gives numbers to names and paths as they are met.
+/// Gives numbers to names and paths in the order of their first use.
 #[derive(Debug, Default)]
 pub struct Numbering {
     pub paths: Paths,

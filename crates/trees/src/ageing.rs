@@ -279,7 +279,8 @@ mod tests {
             let (there, most, made, syncs) = played(amounts, seed);
             assert_eq!(there.values().map(|file| file.bytes).sum::<u64>(), amounts.leaves);
             assert_eq!(most, amounts.level);
-            // The last file made in churning may go over, and so may those that make the end exact.
+            // The last file made in churning may go over, and so may the files that make the end
+            // exact.
             let (wanted, slack) = (amounts.level + amounts.churn, amounts.level / 16);
             assert!((wanted..wanted + slack).contains(&made), "{made} of {wanted}");
             assert!((made / (8 << 20)..=made / (3 << 20)).contains(&(syncs as u64)), "{syncs} syncs");

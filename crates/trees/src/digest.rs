@@ -41,8 +41,8 @@ pub fn digest_without(root: &Path, name: Option<&str>) -> Result<Digest> {
     digest_in_parts(root, name, PART, processors)
 }
 
-/// Entries that threads share at a time: enough to keep them busy, and few beside the whole of a
-/// large tree.
+/// Entries that threads share at a time: enough to keep them busy, and few compared with a large
+/// tree.
 const PART: usize = 2048;
 
 /// Files are read by all threads, and what they hold is put together in the order of their names.
@@ -84,7 +84,7 @@ enum Kind {
     Other,
 }
 
-/// What counts of an entry, besides its name.
+/// What counts of an entry, apart from its name.
 #[derive(Debug, PartialEq, Eq)]
 struct Item {
     kind: Kind,
@@ -255,8 +255,8 @@ mod tests {
     fn neither_threads_nor_parts_change_a_digest() {
         let folder = tree();
         let whole = digest_in_parts(folder.path(), None, 100, 1).unwrap();
-        // As it was when one thread read all in one go: journals of different versions are compared
-        // by it.
+        // The result of one thread that read all in one go: journals of different versions are
+        // compared by it.
         assert_eq!(whole.hash, "a69f5fb47faedab729a16ad2595dba7d");
         for (part, threads) in [(1, 1), (1, 3), (2, 2), (3, 2), (4, 2), (100, 3)] {
             assert_eq!(digest_in_parts(folder.path(), None, part, threads).unwrap(), whole, "{part} {threads}");

@@ -2,8 +2,8 @@
 //! commits on every machine, as names and dates in it are fixed.
 //!
 //! The first commit has all the files; each further one changes some, adds some and deletes as
-//! many, as a day's work in a large project does. Each state has a branch of its own, so that a
-//! clone can be brought on commit by commit.
+//! many, as a day's work in a large project does. Each state has its own branch, so that a clone
+//! can be brought on commit by commit.
 
 use crate::content::Content;
 use crate::profile::Stuff;

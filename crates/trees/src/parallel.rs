@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Each thread makes a state of its own and takes one thing after another.
+/// Each thread makes its own state and takes one thing after another.
 pub(crate) fn map<T: Sync, S, R: Send>(
     threads: usize,
     things: &[T],

@@ -24,7 +24,7 @@ impl Journal {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {}; give --journal FILE elsewhere", folder.display()))?;
         }
-        // A user who may write to the journal decides what is undone, so only its owner may.
+        // Write access to the journal decides what is undone, so only its owner has it.
         let file = OpenOptions::new().create_new(true).read(true).append(true).mode(0o644).open(path);
         let elsewhere = || format!("cannot create the journal {}; give --journal FILE elsewhere", path.display());
         let file = file.with_context(elsewhere)?;

@@ -2,8 +2,8 @@
 //! later is found.
 //!
 //! After each end of a cell and each look stands the SHA-256 of all bytes of the journal before it.
-//! It keeps nothing from one who writes all of them anew: for that the last one is the run's name,
-//! to be published with its result.
+//! It does not protect against rewriting all of them: for that the last one is the run's name, to
+//! be published with its result.
 
 use super::record::{Link, Record};
 use sha2::{Digest, Sha256};
@@ -31,7 +31,7 @@ pub(crate) fn is_closed_by(record: &Record) -> bool {
 #[derive(Debug, Default, PartialEq)]
 pub struct Links {
     pub number: usize,
-    /// Lines of those that do not fit what is before them.
+    /// Lines of hashes that do not fit what is before them.
     pub broken: Vec<usize>,
     /// Lines of ends and looks that no link follows, of those after the first link.
     pub unlinked: Vec<usize>,

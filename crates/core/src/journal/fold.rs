@@ -36,8 +36,8 @@ pub struct Folded {
     pub leftovers: Leftovers,
     /// Lines that are no records we know: a torn last line, damage, or a newer pickfs.
     pub unreadable: u64,
-    /// Numbers of the first lines among them that may have been steps: of a journal with such a
-    /// line it is not known what is left to undo. A torn last line is none, as a step is taken only
+    /// Numbers of the first lines among them that may have been steps: with such a line it is not
+    /// known which steps remain to be undone. A torn last line is none, as a step is taken only
     /// when its line is whole.
     pub lost_steps: Vec<u64>,
     by_id: HashMap<String, usize>,
@@ -322,8 +322,8 @@ impl Folded {
         self.by_name.get(name).copied()
     }
 
-    /// A cell's samples as they are kept: for readers of whole journals, who must not look names up
-    /// per sample.
+    /// A cell's samples in their stored form, for readers of whole journals, who must not look
+    /// names up per sample.
     pub fn series<'a>(&self, cell: &'a FoldedCell) -> &'a [Series] {
         &cell.samples
     }
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!((found.unreadable, found.lost_steps.len()), (1000, MOST_LOST));
     }
 
-    /// As it is known after each record, so at the end, however often cells began again.
+    /// After each record and at the end, however often cells began again.
     #[test]
     fn a_skipped_cell_that_is_done_after_all_leaves_nothing_out() {
         let skipped = END.replace("\"done\"", r#"{"skipped":["no tool"]}"#);

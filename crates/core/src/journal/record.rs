@@ -391,7 +391,7 @@ pub struct Look {
     /// About this number of rounds in all would be needed for a decision, or for the precision
     /// asked for.
     pub rounds_needed: Option<u32>,
-    /// How long those that are missing would take.
+    /// How long the missing rounds would take.
     pub needed_ns: Option<u64>,
     /// RFC 3339.
     pub at: String,

@@ -49,7 +49,7 @@ impl Budget {
         self.read += line.len() as u64;
     }
 
-    /// False if what the record says would be too much beside what is kept.
+    /// False if the record would add too much to what is kept.
     pub(crate) fn take(&mut self, line: &[u8], record: &Record, kept: &KeptCounts) -> bool {
         let counted = kept.cells as u64 * CELL + kept.names as u64 * NAME + kept.steps as u64 * STEP;
         let weight = weight(line, record);
@@ -82,7 +82,7 @@ mod tests {
 
     const LINES: u64 = 5_000;
 
-    /// A line that repeats itself with a number of its own.
+    /// A line that repeats itself with its own number.
     fn flood(line: &str, free: u64) -> crate::journal::Folded {
         let lines: String = (0..LINES).map(|number| line.replace('N', &number.to_string()) + "\n").collect();
         fold_within(lines.as_bytes(), Budget { free, ..Budget::default() }).unwrap()

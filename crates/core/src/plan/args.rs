@@ -1,5 +1,5 @@
-//! The plan that flags stand for, as the plan file that says the same: one checker serves both, and
-//! a user can go on from the printed file.
+//! The plan that flags stand for, as a plan file with the same content: one checker serves both,
+//! and a user can go on from the printed file.
 
 use super::complaint::{Complaint, Complaints, Place, Problem, quoted};
 use super::flag::{Flag, Takes};
@@ -131,8 +131,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The keys of a table that flags give one by one; above all tables, those that have the flag
-    /// in their row.
+    /// The keys of a table that flags give one by one; above all tables, keys with the flag in
+    /// their row.
     fn below(&self, table: &str) -> Table {
         let given = |(flag, path): (Flag, Vec<&'static str>)| {
             let (key, tables) = path.split_last()?;
@@ -202,7 +202,7 @@ impl Writer<'_> {
             [] => (image(&self.absolute(&[], ".")), made()),
             [one] if specs.is_empty() => (self::backing("directory", one.as_str()), Vec::new()),
             all if specs.is_empty() => (self::backing("directory", all.to_vec()), Vec::new()),
-            // No file system can be made, so the directories are compared as they are. File systems
+            // No file system can be made, so the existing directories are compared. File systems
             // that were asked for stay in the plan, and each is skipped with its reasons.
             [first, ..] if !self.makes => {
                 let directory = |path: &String| table([("backing", self::backing("directory", path.as_str()))]);

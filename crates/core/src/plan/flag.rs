@@ -26,7 +26,7 @@ pub(super) enum Takes {
     /// Several, with commas between them.
     Texts,
     Path,
-    /// Several, each behind a flag of its own.
+    /// Several, each behind its own flag.
     Paths,
     /// What looks like a path is one.
     NameOrPath,

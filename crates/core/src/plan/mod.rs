@@ -156,7 +156,7 @@ impl Target {
 pub struct Target {
     pub name: String,
     pub backing: Chosen,
-    /// Name of a file system driver; `None` takes a directory as it is.
+    /// Name of a file system driver; `None` takes an existing directory.
     pub fs: Option<String>,
     /// A named set of options of the driver, such as btrfs `zstd:1`.
     pub variant: Option<String>,

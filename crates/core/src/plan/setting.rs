@@ -32,11 +32,11 @@ pub const fn setting(
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", bound(deserialize = "'de: 'static"))]
 pub enum SettingKind {
-    /// A string, kept as it is.
+    /// A string, kept unchanged.
     Text,
     /// A path; `~` is resolved and the path made absolute.
     Path,
-    /// A name, kept as it is, or a path (it has a slash, or ends in `.toml`), made absolute.
+    /// A name, kept unchanged, or a path (it has a slash, or ends in `.toml`), made absolute.
     NameOrPath,
     /// Any number, or the path of a file that holds one, made absolute.
     NumberOrPath,

@@ -94,7 +94,7 @@ pub enum Weakened {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactForm {
-    /// As it was asked for, by the option's or the file's name; a default of a mount is shown
+    /// The value asked for, by the option's or the file's name; a default of a mount is shown
     /// nowhere.
     #[default]
     AsAsked,
@@ -252,7 +252,7 @@ impl Tunable {
         !matches!(self.kind, TunableKind::Module(_))
     }
 
-    /// The target with this value, which leaves its name as it was.
+    /// The target with this value; its name does not change.
     pub fn applied(&self, target: &Target, value: &TunableValue) -> Target {
         let mut target = target.clone();
         let words = || value.words.iter().map(|word| word.to_string());

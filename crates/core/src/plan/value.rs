@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeString, DeValue};
 
 /// The settings that the fields give, and the defaults of the others, and what the machine has
-/// against them. `place` is where the plug-in is chosen; `own` are the keys that stand beside its
-/// settings, as far as a slip of the pen may mean one.
+/// against them. `place` is where the plug-in is chosen; `own` are the other keys of its table, as
+/// far as a slip of the pen may mean one.
 pub(super) fn settings(entry: &Entry, given: &[Field], own: &[&str], place: &Place, reader: &Reader) -> Settings {
     let before = reader.complaints.len();
     let settings = read(entry, given, own, reader);
@@ -184,7 +184,7 @@ fn home(text: &str) -> Result<PathBuf, String> {
 }
 
 impl Setting {
-    /// Its default, as it is kept once checked.
+    /// Its default, in checked form.
     pub fn default_value(&self) -> Option<Value> {
         let catalogue = Catalogue::default();
         let folder = Path::new("/");

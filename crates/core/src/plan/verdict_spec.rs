@@ -208,7 +208,7 @@ mod tests {
     use super::super::{Plan, Repeats};
     use super::*;
 
-    /// Two works, each with lines of its own, and text after them.
+    /// Two works, each with its own lines, and text after them.
     fn two(first: &str, second: &str, rest: &str) -> Plan {
         let text = format!(
             "[[work]]\nworkload = \"tree\"\n{first}\n[[work]]\nname = \"small\"\nworkload = \"tree\"\n{second}\n{rest}"

@@ -4,8 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 use std::time::{Duration, Instant};
 
-/// Share of the time between two words by which the clocks may differ, beside what a word takes on
-/// its way.
+/// Share of the time between two words by which the clocks may differ, in addition to the time that
+/// a word takes on its way.
 const TOLERANCE: f64 = 0.02;
 const ON_THE_WAY: Duration = Duration::from_millis(300);
 

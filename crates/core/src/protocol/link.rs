@@ -62,7 +62,7 @@ impl Link {
         self.say(&Say::Clock(Box::new(clock)));
     }
 
-    /// What begins before any cell, for people who wait.
+    /// Reports what begins before any cell, as progress for the user.
     pub fn doing(&mut self, what: &str) {
         self.say(&Say::Doing(what.into()));
     }

@@ -64,8 +64,8 @@ pub enum Job {
         cells: CellsRun,
     },
     Cell(Box<Cell>),
-    /// Done as any cell, and then forgotten: memory, programs and disk are no longer new for those
-    /// that count.
+    /// Done like any cell, and its results dropped: memory, programs and disk are no longer new for
+    /// the cells that count.
     WarmUp(Box<Cell>),
     /// Cells of one target, one a work: its stack is built, written to and taken down. The agent
     /// reports how each would end.
@@ -87,7 +87,7 @@ pub enum Job {
 pub enum CellsRun {
     /// On the same machine: host settings are fixed and raw speeds measured once.
     Here,
-    /// On machines of their own: what they need is put into a [`Bundle`]; nothing here is set or
+    /// On separate machines: what they need is put into a [`Bundle`]; nothing here is set or
     /// mounted.
     Elsewhere,
 }
@@ -121,7 +121,7 @@ pub struct Erasure {
     pub instance: String,
 }
 
-/// What a machine of its own must be given to run cells.
+/// What a separate machine must be given to run cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bundle {
     /// The run's folder in memory on the machine that prepared; it goes with the run.
@@ -192,9 +192,9 @@ pub enum Say {
     Tell(Record),
     /// For the journal, and the agent goes on when it is written.
     Ask(Record),
-    /// A phase of the cell gets ready: for people who wait.
+    /// A phase of the cell gets ready: progress for the user.
     Phase(String),
-    /// What goes on before any cell: for people who wait.
+    /// What happens before any cell: progress for the user.
     Doing(String),
     /// The clock of a phase has stopped, in a simulation: for no journal.
     Clock(Box<PhaseClock>),

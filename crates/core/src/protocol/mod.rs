@@ -1,7 +1,7 @@
 //! What host and agent say to each other: one request on the agent's stdin, then journal records on
 //! its stdout, some of which wait for an [`Answer`].
 //!
-//! This room must not know how an agent is reached, what a cell measures, or who undoes what.
+//! This room must not know how an agent is reached, what a cell measures, or how steps are undone.
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "starts agents, and limits their silence")]
 

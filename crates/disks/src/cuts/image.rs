@@ -18,8 +18,8 @@ pub enum Loses {
     Some { whole: u64 },
 }
 
-/// What is on the disk: of each sector the write that it has. Where there is none it is as it was
-/// at first, zeros.
+/// What is on the disk: of each sector the write that it has. Where there is none it has its first
+/// content, zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Image {
     /// Number of writes that surely are there, in the order of [`Survivors`].

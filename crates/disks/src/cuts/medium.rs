@@ -10,14 +10,14 @@ use std::os::unix::fs::FileExt;
 
 /// Sectors that are written at once, at most.
 const MOST: u64 = 2048;
-/// Instead of the number of a write: the sector is as it was at first.
+/// Instead of the number of a write: the sector has its first content.
 const ZEROS: u32 = u32::MAX;
 
-/// What a disk holds, as far as it is known.
+/// What a disk holds, as far as known.
 pub struct Medium<'a> {
     recording: &'a Recording,
-    /// For each sector the write that it holds, `None` if unknown. A sector that is missing here
-    /// holds what surely survived, or is as it was at first.
+    /// For each sector the write that it holds, `None` if unknown. A missing sector holds what
+    /// surely survived, or its first content.
     held: HashMap<u64, Option<u32>>,
 }
 

@@ -74,9 +74,9 @@ impl Witness {
         Ok(None)
     }
 
-    /// Compares whole disks at each flush of the log with those that a disk holds at the same flush
-    /// of the recording which loses all that was not flushed. Both end with the same flush; what
-    /// came before the log is the same on both sides.
+    /// Compares whole disks at each flush of the log with a disk at the same flush of the recording
+    /// that loses all that was not flushed. Both end with the same flush; what came before the log
+    /// is the same on both sides.
     pub fn compare(&self, log: &File, recording: &Recording, recorded: &File) -> Result<Agreement> {
         let (all, logged) = (recording.flushes.len(), self.entries.iter().filter(|entry| entry.is_flush).count());
         let before = all.checked_sub(logged);
@@ -120,7 +120,7 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Sectors that neither side has written since are as they were.
+    /// Sectors that neither side has written since have not changed.
     fn compare(&mut self, touched: impl Iterator<Item = u64>, survivors: &Survivors, image: &Image) -> Result<()> {
         for sector in touched {
             let write = image.beyond.get(&sector).or(survivors.base.get(&sector));

@@ -56,7 +56,7 @@ impl Writes {
     }
 }
 
-/// A time that is farther than this from its line is a corner of its own, as a share of the line.
+/// A time that is farther than this from its line is a separate corner, as a share of the line.
 pub(crate) const NEAR: f64 = 0.02;
 
 /// Pairs of percent and time, at most `most`, whose lines follow the sorted times: both ends, and

@@ -1,7 +1,7 @@
 //! Measures a disk and fits a model to it. [`measure`] asks the disk, [`fitted`] computes, [`real`]
 //! is a block device; a model on its virtual clock is measured in the same way, which is how the
-//! tests know that its parameters are found again. It must not know who asks, nor where the model's
-//! file goes.
+//! tests know that its parameters are found again. It must not know its callers, nor where the
+//! model's file goes.
 
 mod figures;
 mod fit;
@@ -97,7 +97,7 @@ struct Asking<'a> {
     drive: &'a mut dyn Drive,
     random: Random,
     wish: Wish,
-    /// The first sectors of the disk: those that are read and written.
+    /// The first sectors of the disk, which are read and written.
     area: u64,
 }
 

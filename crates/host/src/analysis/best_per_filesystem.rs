@@ -1,8 +1,8 @@
 //! The best target of each file system, and those against each other: which scheduler (or other
 //! option) for each, and then which of them all.
 //!
-//! Who is compared is chosen by the times themselves, so the intervals are those that hold for all
-//! pairs of targets together: what is chosen among them cannot make any of them false.
+//! The times themselves choose what is compared, so the intervals hold for all pairs of targets
+//! together: what is chosen among them cannot make any of them false.
 
 use super::elimination::{Race, higher_total};
 use super::judged_pairs::JudgedPairs;

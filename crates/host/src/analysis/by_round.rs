@@ -1,4 +1,4 @@
-//! Values of targets laid side by side by round, as they are compared: only rounds that both have.
+//! Values of targets by round, side by side for the comparison: only rounds that both have.
 
 use super::series::Rounds;
 use pickfs_stats::{Comparisons, Estimate, Look, Schedule, Sums};
@@ -17,7 +17,7 @@ pub(crate) struct Rules {
     pub reference: Option<usize>,
     pub duplicate: Option<usize>,
     /// Races that share the chance that any target is called slower by luck: in this one, and in
-    /// one of the parts that are shown beside it.
+    /// one of the parts that are shown with it.
     pub races: usize,
     pub part_races: usize,
     /// Targets that take part in no further rounds.

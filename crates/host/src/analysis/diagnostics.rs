@@ -136,7 +136,7 @@ pub(crate) fn warnings(case: &ReportInput, run: &Run, works: &[WorkReport]) -> V
         let doubts = drift(report, observed).into_iter().chain(several_modes(report, observed, case.targets));
         doubts.chain(left_out(report, observed, case))
     });
-    // It decides who can be picked, so it comes first.
+    // It decides which targets can be picked, so it comes first.
     let works = works.iter().zip(&analysis.observed.works);
     let lacking = works.flat_map(|(report, observed)| lacking(report, observed, case));
     let of_machine = of_machine.into_iter().flatten();

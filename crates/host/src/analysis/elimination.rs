@@ -1,5 +1,5 @@
-//! The race on one value: who may be the best, whom to pick, and how much slower than the best each
-//! can be.
+//! The race on one value: which targets may be the best, which one to pick, and how much slower
+//! than the best each can be.
 
 use super::by_round::{Field, Rules, common, sums};
 use super::judged_pairs::{JudgedPairs, MOST_TARGETS};
@@ -17,8 +17,7 @@ pub struct HigherTotal {
 }
 
 /// How the race stands. Indices are those of the series. Each target that takes part is in one
-/// group: the pick, those that may be as good, those that are slower, those that left early and are
-/// not settled, and those with too few rounds.
+/// group: the pick, maybe as good, slower, eliminated early and not settled, and too few rounds.
 #[derive(Clone, Debug)]
 pub struct Race {
     /// What to take now: the one that can be least slower than the best, or the reference where
@@ -70,7 +69,7 @@ impl Race {
         self.regret[self.pick]
     }
 
-    /// The pick, and those that may be as good.
+    /// The pick, and targets that may be as good.
     pub(crate) fn may_be_best(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.pick).chain(self.may_be_as_good.iter().copied())
     }
@@ -80,7 +79,7 @@ impl Race {
         self.is_good(self.pick)
     }
 
-    /// More rounds would show nothing else: what is left open is not for lack of them.
+    /// More rounds would not change the answer: what remains open is not for lack of them.
     pub(crate) fn is_enough(&self) -> bool {
         self.is_bounded(self.pick)
     }
@@ -116,7 +115,7 @@ impl Race {
         good
     }
 
-    /// In the order of bounds. Those that agree to nine digits differ by rounding alone: the first
+    /// In the order of bounds. Bounds that agree to nine digits differ by rounding alone: the first
     /// of the plan comes first.
     fn place(&self, target: usize) -> (i64, usize) {
         ((self.regret[target] * 1e9).round() as i64, target)

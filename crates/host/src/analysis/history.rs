@@ -13,8 +13,8 @@ pub struct History {
     /// `None` for a fixed number of rounds that is done, and before the first one.
     pub ending: Option<Ending>,
     pub repeats: Vec<RepeatsAdvice>,
-    /// What a round of those that are still racing takes, in nanoseconds; 0 where the journal does
-    /// not say.
+    /// What a round of the remaining targets takes, in nanoseconds; 0 where the journal does not
+    /// say.
     pub round_ns: u64,
     /// The rounds that this run may have.
     pub most_rounds: u32,

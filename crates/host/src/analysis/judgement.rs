@@ -1,5 +1,5 @@
-//! What a run and a report judge alike, computed once: what all are compared with, who may be
-//! picked, the noise floor and the race.
+//! What a run and a report judge alike, computed once: what all are compared with, which targets
+//! may be picked, the noise floor and the race.
 
 use super::by_round::{Rules, compare};
 use super::composite::{score, works_of_verdict};
@@ -62,7 +62,7 @@ pub(crate) struct Judgement {
     pub contest: Contest,
 }
 
-/// One quantity of all targets: how noisy it is, and who may be the best.
+/// One quantity of all targets: how noisy it is, and which may be the best.
 #[derive(Clone, Default)]
 pub(crate) struct Contest {
     /// The reference against its second copy.
@@ -145,7 +145,7 @@ fn judge(
     Judgement { values, vetoes, ranked, reference, duplicate, rules, contest }
 }
 
-/// Races of works and phases that are shown beside the verdict's. All that is called slower holds
+/// Races of works and phases that are shown with the verdict's. All that is called slower holds
 /// together: half of the chance of error is the verdict's, these share the other half.
 fn parts(plan: &Plan, observed: &Observed) -> usize {
     let of_work = |work: &ObservedWork| match work.phases().len() {

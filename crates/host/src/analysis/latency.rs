@@ -1,5 +1,5 @@
-//! How long single operations took: one table for each operation of a phase, and who differs in the
-//! slowest hundredth.
+//! How long single operations took: one table for each operation of a phase, and which targets
+//! differ in the slowest hundredth.
 
 use super::model::Table;
 use super::panel::{PanelSpec, WorkContext, nonzero, panel};

@@ -80,7 +80,7 @@ fn decoded(encoded: &str) -> Option<Histogram<u64>> {
         return None;
     }
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
-    // Past the outer cookie and length; what is inside has a cookie of its own.
+    // Past the outer cookie and length; what is inside has its own cookie.
     let mut unpacked = Vec::new();
     ZlibDecoder::new(bytes.get(8..)?).take(LARGEST).read_to_end(&mut unpacked).ok()?;
     let length = u32::from_be_bytes(unpacked.get(4..8)?.try_into().ok()?);

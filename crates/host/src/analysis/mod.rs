@@ -1,5 +1,6 @@
-//! What the rounds so far say, and whether to go on: who may take part in the verdict, one value a
-//! round for every target, the race between them, and the interim analyses that end a run.
+//! The results of the rounds so far, and whether to go on: which targets may take part in the
+//! verdict, one value a round for every target, the race between them, and the interim analyses
+//! that end a run.
 //!
 //! Asked by the run after each look and by reports at the end, so that the two cannot tell
 //! different stories. It must not know how cells are run, nor how anything is worded or printed; it
@@ -103,12 +104,12 @@ pub struct Model {
     pub started: String,
     /// Version that measured.
     pub pickfs: String,
-    /// Where the journal is; for the caller to fill in, who knows it.
+    /// Where the journal is; the caller fills it in.
     pub journal: String,
-    /// What each phase of a work does, where it is known; for the caller to fill in, who knows the
+    /// What each phase of a work does, where known; the caller fills it in, as it knows the
     /// workloads.
     pub phases: BTreeMap<(String, String), String>,
-    /// What `pickfs why` has found out, where it is kept beside the journal; for the caller to fill
+    /// What `pickfs why` has found out, if it is kept next to the journal; for the caller to fill
     /// in.
     pub why: Option<owners::Kept>,
     /// All that was found out about the machine.
@@ -122,7 +123,7 @@ pub struct Model {
     /// Cells that the plan asks for at most, and whether it may be done with fewer.
     pub planned_cells: usize,
     pub may_need_fewer: bool,
-    /// Who was eliminated when, why the run ended, and what more rounds would cost.
+    /// Which targets were eliminated when, why the run ended, and what more rounds would cost.
     pub history: History,
     /// The one verdict over several works, or over chosen parts of one.
     pub overall: Option<Overall>,

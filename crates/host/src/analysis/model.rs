@@ -49,7 +49,7 @@ pub struct ReadBack {
     pub varies: bool,
 }
 
-/// What a target clearly costs or saves beside time, against the reference.
+/// What a target clearly costs or saves apart from time, against the reference.
 #[derive(Debug)]
 pub struct TradeOff {
     pub target: usize,
@@ -74,7 +74,7 @@ pub struct Robustness {
     pub robust: bool,
     /// Shares of draws, 0 to 1, in which a target is best; those of 0 are left out.
     pub shares: Vec<(usize, f64)>,
-    /// Share of draws in which the best is among those that the verdict names.
+    /// Share of draws in which the best is among the targets that the verdict names.
     pub stands: f64,
     pub draws: usize,
     /// The verdict names every ranked target, so no weights could name another.
@@ -164,7 +164,7 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// The pick, the ties, or the candidates that are left; fastest first.
     pub best: Vec<usize>,
-    /// Who is not ranked and why, and other small print.
+    /// Which targets are not ranked and why, and other small print.
     pub notes: Vec<Note>,
 }
 
@@ -263,11 +263,10 @@ pub struct Figure {
     /// The lowest and highest are shown multiplied by this: 1 unless it lacks rounds that the
     /// reference has.
     pub scale: f64,
-    /// By name, those that this number of rounds allows.
+    /// By name, as far as this number of rounds allows.
     pub statistics: BTreeMap<&'static str, f64>,
     pub unit: Unit,
-    /// How many rounds the figure is made of, and how many it lacks of those that its target was
-    /// there for.
+    /// How many rounds the figure is made of, and how many it lacks of the rounds of its target.
     pub rounds: usize,
     pub missing: usize,
 }

@@ -141,7 +141,7 @@ fn centres(case: &ReportInput, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, By
     Some((by_target, noise))
 }
 
-/// Weights as they are; of costs the share of the time that each part has on the mean target.
+/// The plan's weights; of costs the share of the time that each part has on the mean target.
 fn weights(case: &ReportInput, parts: &[VerdictTerm], centres: &[Vec<f64>]) -> Vec<f64> {
     let mean = |at: usize| centres.iter().map(|target| target[at].exp()).sum::<f64>() / centres.len() as f64;
     let cost = |at: usize| if case.analysis.plan.verdict.has_counts() { mean(at) } else { 1.0 };

@@ -48,7 +48,7 @@ pub(crate) struct PanelSpec {
     pub wanted: Option<f64>,
 }
 
-/// A time, with those that may be the best in it.
+/// A time, with the targets that may be the best in it.
 pub(crate) fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, context: &WorkContext) -> Panel {
     let wanted = Some(context.case.analysis.plan.stop.threshold);
     let what = PanelSpec { name: plain(name), phase: plain(phase), metric: "time_ns".to_string(), wanted };
@@ -133,7 +133,7 @@ fn figure(series: &Rounds, unit: Unit, reached: usize) -> Option<Figure> {
     Some(Figure { median, low, high, centre: median, scale: 1.0, statistics, unit, rounds, missing })
 }
 
-/// The target whose median is shown as it is: the reference, or the pick where the reference was
+/// The target whose own median is shown: the reference, or the pick where the reference was
 /// eliminated and its median is one of few rounds.
 fn base(judgement: &Judgement) -> Option<usize> {
     let pick = judgement.contest.race.as_ref().map(|race| race.pick);

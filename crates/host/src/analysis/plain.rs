@@ -8,8 +8,8 @@ use serde_json::Value;
 /// No name or reason is longer in a report.
 const LONGEST: usize = 300;
 
-/// Text without what could steer a terminal or break a document: control characters and those that
-/// turn or hide text become blanks; very long text is cut.
+/// Text without what could steer a terminal or break a document: control characters and characters
+/// that turn or hide text become blanks; very long text is cut.
 pub fn plain(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST).map(|c| if steers(c) { ' ' } else { c }).collect();
     let cut = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };

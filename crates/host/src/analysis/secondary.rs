@@ -1,5 +1,5 @@
-//! What was measured beside the time: throughput, space, CPU, what the device saw, how compression
-//! came out.
+//! What was measured apart from the time: throughput, space, CPU, what the device saw, how
+//! compression came out.
 
 use super::latency::Latencies;
 use super::model::*;

@@ -209,7 +209,7 @@ impl<'a> ObservedWork<'a> {
         }
     }
 
-    /// All that the processor did beside the program, at most all of the time; nothing where
+    /// All that the processor did apart from the program, at most all of the time; nothing where
     /// several processors were simulated.
     fn take_off_workers(&mut self) {
         let ids = ["time_ns", CPU_GROSS_NS, CPU_OF_WORK_NS].map(|metric| self.folded.interned(metric));
@@ -281,8 +281,7 @@ impl<'a> ObservedWork<'a> {
         found.cloned().unwrap_or_default()
     }
 
-    /// Every value of a metric, with those that are repeats of one observation, as they lie in the
-    /// journal.
+    /// Every value of a metric, with repeats of one observation, in the journal's order.
     pub(crate) fn every_value(&self, target: usize, phase: &str, metric: &str) -> Vec<f64> {
         let done = self.cells[target].values().filter(|cell| cell.outcome == Some(Outcome::Done));
         let samples = done.flat_map(|cell| self.folded.samples(cell));

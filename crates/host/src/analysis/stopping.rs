@@ -99,7 +99,7 @@ impl Analysis<'_> {
         (0..self.observed.targets.len()).filter(move |target| Some(*target) != duplicate && !is_out(*target))
     }
 
-    /// What is open is how one or none that still takes part compares with those that have left for
+    /// What is open is how at most one remaining target compares with targets that are out for
     /// good.
     fn is_stuck(&self) -> bool {
         let Some(race) = self.race() else { return false };
@@ -148,8 +148,9 @@ impl Analysis<'_> {
         }
     }
 
-    /// Those that are beaten or out for good. The reference's copy goes with it; in journals of ten
-    /// looks both stayed, and where a precision is asked for, all are compared with the reference.
+    /// The targets that are beaten or out for good. The reference's copy goes with it; in journals
+    /// of ten looks both stayed, and where a precision is asked for, all are compared with the
+    /// reference.
     fn leaving(&self, round: u32) -> Vec<Leaving> {
         let (reference, copy) = self.twins.unzip();
         let is_reference = |target: &usize| [reference, self.verdict.reference].contains(&Some(*target));
@@ -178,7 +179,7 @@ impl Analysis<'_> {
         (!too_wide).then(|| LeaveReason::SlowerThan(self.observed.targets[by].to_string()))
     }
 
-    /// What a round of those that are still racing takes, from the ledgers of their cells so far.
+    /// What a round of the remaining targets takes, from the ledgers of their cells so far.
     pub(crate) fn round_ns(&self) -> u64 {
         let mean =
             |times: Vec<u64>| times.iter().fold(0, |all: u64, ns| all.saturating_add(*ns)) / times.len().max(1) as u64;
@@ -191,7 +192,7 @@ impl Analysis<'_> {
     }
 }
 
-/// A number that a journal gives back as it was written.
+/// A number that a journal gives back unchanged.
 fn to_millionths(share: f64) -> f64 {
     (share * 1e6).round() / 1e6
 }

@@ -1,4 +1,4 @@
-//! One work: its verdict, its panels, and who is not ranked in it and why.
+//! One work: its verdict, its panels, and which targets are not ranked in it and why.
 
 use super::device_rates::{self, DeviceRates};
 use super::durability::{self, Durability};
@@ -38,7 +38,7 @@ pub struct WorkReport {
     /// What the time is paid with, against the reference: of each target that clearly differs in
     /// space, CPU or writes.
     pub costs: Vec<TradeOff>,
-    /// What was measured beside the time.
+    /// What was measured apart from the time.
     pub beside: Vec<Table>,
     pub compression: Vec<Compression>,
     /// What power cuts have taken, where power was cut.
@@ -95,9 +95,9 @@ pub(crate) fn work(case: &ReportInput, observed: &ObservedWork) -> WorkReport {
     }
 }
 
-/// What another program shows first. The times that rates were made into decide who is best where
-/// there is one phase, and are shown nowhere: seconds a GiB and seconds a thousand files have no
-/// sum and no reader.
+/// What another program shows first. The times that rates were made into decide the best where
+/// there is one phase, and are not shown: seconds a GiB and seconds a thousand files have no sum
+/// and no reader.
 fn headlines(context: &WorkContext, observed: &ObservedWork, times: Vec<Panel>) -> Vec<Panel> {
     let threshold = context.case.analysis.plan.stop.threshold;
     let panel_of = |shown: &Headline| {

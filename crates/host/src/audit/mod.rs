@@ -72,7 +72,7 @@ pub struct CrossChecks {
     pub again: Option<Folded>,
 }
 
-/// The page of a bundle, beside the one that is made of its journal.
+/// The page of a bundle, and the one that is made of its journal.
 pub struct Page {
     pub shown: String,
     pub made: String,
@@ -110,7 +110,7 @@ impl<'a> Evidence<'a> {
         known.filter(move |(_, record)| is(record))
     }
 
-    /// Those that the verdict is about.
+    /// The cells that the verdict is about.
     fn cells(&self) -> impl Iterator<Item = &FoldedCell> {
         self.folded.cells.iter().filter(|cell| !cell.target.is_empty() && !self.speeds.contains(&cell.id))
     }

@@ -60,7 +60,7 @@ pub trait Executor: Sync {
         false
     }
 
-    /// About how many seconds a cell takes besides its work.
+    /// About how many seconds a cell takes in addition to its work.
     fn seconds(&self) -> u64 {
         0
     }
@@ -166,7 +166,7 @@ pub enum Lifetime {
     /// The machine is made for the job and goes with it: its steps need no undoing, and its clock
     /// must go as the host's.
     PerJob,
-    /// The same, with a clock of its own that no other clock is compared with.
+    /// The same, with its own clock that no other clock is compared with.
     PerJobVirtualClock,
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn agent_here(run: &str) -> Result<Connection> {
     Connection::open(own_program().arg("agent").env(RUN_MARK, run))
 }
 
-/// The executor of that name, of those that are there.
+/// The executor of that name.
 pub fn find(executors: &[&'static dyn Executor], name: &str) -> Option<&'static dyn Executor> {
     executors.iter().copied().find(|executor| executor.name() == name)
 }

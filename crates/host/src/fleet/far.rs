@@ -1,4 +1,4 @@
-//! The side of the machine that measures. Each run has a folder beside the folder of the program:
+//! The side of the machine that measures. Each run has a folder next to the folder of the program:
 //! the plan, the journal, what the run says, and at its end the exit code.
 
 use super::message::{FollowMessage, Order};
@@ -28,7 +28,7 @@ pub fn hello() {
 struct Place(PathBuf);
 
 impl Place {
-    /// Beside the folder of the running program: `FOLDER/bin/pickfs-HASH` has its runs in
+    /// Next to the folder of the running program: `FOLDER/bin/pickfs-HASH` has its runs in
     /// `FOLDER/runs`.
     fn of(name: &str) -> Result<Place> {
         let own = std::env::current_exe().context("cannot find this program's own file")?;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How a job of a whole run ended, beside the journal that it has brought.
+/// How a job of a whole run ended, kept next to the journal that it has brought.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brought {
     /// Exit code of `pickfs run`.
@@ -70,7 +70,7 @@ fn one_cell(errand: &Errand, cell: &str) -> Result<u8> {
         return Ok(0);
     }
     let folder = own_folder(&errand.local)?;
-    // Each try has a journal of its own, so that none that was killed is taken for one that ended.
+    // Each try has its own journal, so that none that was killed is taken for one that ended.
     let tried = std::env::var("SLURM_RESTART_COUNT").unwrap_or_default();
     let own = folder.join(format!("{}-{cell}-{}{tried}.jsonl", variable("SLURM_JOB_ID")?, std::process::id()));
     let plan = errand.folder.join(PLAN);

@@ -9,7 +9,7 @@ pub(crate) struct Csv;
 
 const HEAD: &str = "round,target,phase,value,unit";
 const WORK: &str = "csv";
-/// Lines that are named of those that cannot be read.
+/// Most lines to name of the unreadable ones.
 const MOST_LINES: usize = 5;
 
 impl Importer for Csv {

@@ -1,5 +1,5 @@
 //! Results of other programs -> records of a journal, so that reports, exports and comparisons read
-//! them like our own. Each foreign format has a file of its own.
+//! them like our own. Each foreign format has its own file.
 //!
 //! This room must not know how anything is measured, judged or printed. The order in which another
 //! program worked is unknown, and so is what it did to the machine: all values of one target, work
@@ -118,7 +118,7 @@ impl Figures {
     }
 }
 
-/// A file as it was given.
+/// A file to import.
 pub struct File<'a> {
     /// Names the target of values that do not name one themselves.
     pub label: &'a str,
@@ -325,7 +325,7 @@ fn nanoseconds(seconds: f64) -> f64 {
     if (ns - whole).abs() <= 1e-15 * whole.abs() * 4.0 { whole } else { ns }
 }
 
-/// A whole job is the sum of its phases, which come beside it in exports of pickfs: it is not one
+/// A whole job is the sum of its phases, which come with it in exports of pickfs: it is not one
 /// more phase.
 fn drop_sums(figures: &mut Figures) {
     const WHOLE_JOB: &str = "whole job";

@@ -1,5 +1,5 @@
 //! The list that github-action-benchmark reads as `customSmallerIsBetter`: medians of every judged
-//! time in seconds, the range of the rounds beside.
+//! time in seconds, with the range of the rounds.
 
 use super::{Format, Options};
 use crate::analysis::Model;

@@ -67,7 +67,7 @@ pub enum Kind {
 pub struct Options {
     /// Columns; for plain text.
     pub width: usize,
-    /// Lines of a terminal; `None` where text may be as long as it is.
+    /// Lines of a terminal; `None` for no limit.
     pub lines: Option<usize>,
     /// Escape sequences of terminals, for plain text.
     pub color: bool,

@@ -43,8 +43,8 @@ fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
     let stored = options.compression_method(CompressionMethod::Stored);
-    // What the file is must lie first and as it is, for programs that look at the first bytes
-    // alone.
+    // The type of the file must come first and uncompressed, for programs that look at the first
+    // bytes alone.
     zip.start_file("mimetype", stored)?;
     zip.write_all(MIME.as_bytes())?;
     let packed = options.compression_method(CompressionMethod::Deflated);

@@ -23,7 +23,7 @@ const ENDLESS: usize = 1 << 16;
 const FEWEST_ROWS: usize = 5;
 /// The full report has all.
 const MOST_NOTES: usize = 3;
-/// Columns that the axis of the intervals has; in fewer than the least it says nothing.
+/// Columns that the axis of the intervals has; in fewer than the least it shows nothing.
 const WIDEST_AXIS: usize = 40;
 const NARROWEST_AXIS: usize = 9;
 
@@ -144,7 +144,7 @@ impl Screen<'_> {
         answers.chain(best.take(MOST_NOTES)).chain(why).collect()
     }
 
-    /// What power cuts have taken: of each target, where these are few; of those that broke a
+    /// What power cuts have taken: of each target, where these are few; of targets that broke a
     /// promise always.
     fn power_cuts(&self) -> Vec<String> {
         let found = self.judged().map(|work| work.durability.as_slice()).unwrap_or_default();
@@ -272,7 +272,7 @@ impl Screen<'_> {
         let names = widest(names.chain([title.clone()])).min(self.width / 3);
         let width =
             |column: &Column| display_width(column.heading).clamp(5, 12) + 2 + if column.is_cost { 1 } else { 0 };
-        // Those that do not fit stand in the full report.
+        // The full report has the ones that do not fit.
         let mut left = self.width.saturating_sub(names + 2);
         let fits = |column: &&Column| {
             let taken = width(column);

@@ -259,7 +259,7 @@ impl Page<'_> {
         self.wrapped("", &marks::legend(self.model, work, &marks::used(shown)))
     }
 
-    /// Only targets that have a figure here: the time table has said who is missing.
+    /// Only targets that have a figure here: the time table has named the missing ones.
     fn beside(&mut self, table: &Table) -> io::Result<()> {
         let panels: Vec<&Panel> = table.panels.iter().collect();
         let any = |at: &usize| panels.iter().any(|panel| panel.rows[*at].figure.is_some());
@@ -430,8 +430,8 @@ fn column_width(panel: &Panel, sheet: &Sheet) -> usize {
 /// In columns: not much longer than a figure.
 const LONGEST_LINE: usize = 16;
 
-/// What a workload measures itself has long names: the phase on a line of its own, the rest broken
-/// at blanks.
+/// What a workload measures itself has long names: the phase on its own line, the rest broken at
+/// blanks.
 fn heading(panel: &Panel) -> String {
     match panel.name.split_once(": ") {
         Some((phase, metric)) => format!("{phase}:\n{}", lines(metric, LONGEST_LINE).join("\n")),

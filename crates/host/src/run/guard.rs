@@ -1,6 +1,6 @@
-//! Devices that the run erases: only those that the user has agreed to, and each is looked at
-//! before each cell, also those of guests. One that has come into use since, that carries what
-//! neither the user named nor the run made, or is another disk under the same name, is not touched.
+//! Devices that the run erases: only ones that the user has agreed to, and each is looked at before
+//! each cell, also those of guests. One that has come into use since, that carries what neither the
+//! user named nor the run made, or is another disk under the same name, is not touched.
 
 use anyhow::{Result, ensure};
 use pickfs_core::plan::{Cell, Chosen, Plan};

@@ -99,7 +99,7 @@ fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<
     }
 }
 
-/// What can be changed of a run that is taken up again; `None` leaves it as it is.
+/// What can be changed of a resumed run; `None` leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StopChange {
     /// Exactly this number in all.

@@ -51,8 +51,8 @@ fn pace(plan: &Plan, known: &dyn Fn(&str) -> Option<f64>) -> Option<Pace> {
     Some(Pace { round, around: known(&of_all(plan)).unwrap_or(0.0) })
 }
 
-/// By the name of its file. Where cells run beside each other, the time of a cell is its share of
-/// the clock's.
+/// By the name of its file. Where cells run in parallel, the time of a cell is its share of the
+/// clock's.
 fn seconds(plan: &Plan, folded: &Folded, took: f64) -> BTreeMap<String, f64> {
     let total = |cells: &[&FoldedCell]| cells.iter().map(|cell| cell.ledger.total_ns() as f64 / 1e9).sum::<f64>();
     let in_cells = total(&folded.cells.iter().collect::<Vec<_>>());

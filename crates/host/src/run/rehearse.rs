@@ -1,5 +1,5 @@
-//! The same rounds and looks, with results that are made up: to forecast how long a plan will take,
-//! and to test the rules as they are.
+//! The same rounds and looks, with simulated results: to forecast how long a plan will take, and to
+//! test the very rules of a run.
 
 use super::progress::{Progress, Silent};
 use super::rounds::{Doer, measure};

@@ -32,7 +32,7 @@ pub(super) trait Doer {
     fn may_continue(&self) -> bool {
         self.limits().is_some_and(Limits::go_on)
     }
-    /// As it is by now.
+    /// The plan with the changes so far.
     fn plan(&self) -> Plan {
         self.folded().run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
     }
@@ -197,7 +197,7 @@ mod tests {
     struct Sessions {
         folded: Folded,
         times: Times,
-        /// Cells that a session does before it is stopped, and those that its budget is enough for.
+        /// Cells that a session does before it is stopped, and cells that its budget is enough for.
         stop_after: usize,
         budget: usize,
         /// Goes on until the budget ends it, also where there is a decision.
@@ -317,7 +317,7 @@ mod tests {
 
     /// Targets, their times, when to stop, and the whole story of one session.
     const STORIES: &[(&str, Times, Stop, &str)] = &[
-        // Who is beaten leaves at the first look, the others go on to a tie.
+        // A beaten target leaves at the first look, the others go on to a tie.
         ("aAbc", CLOSE, FREE, "3 -c; 8 decided | a8 A8 b8 c3"),
         ("aAbc", CLOSE, KEEP_ALL, "8 decided | a8 A8 b8 c8"),
         // The reference and its duplicate are beaten at the first look and leave like any other.

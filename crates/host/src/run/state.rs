@@ -1,4 +1,4 @@
-//! The state folder: what pickfs remembers of this user's runs. A user who can write there decides
+//! The state folder: what pickfs remembers of this user's runs. A user that can write there decides
 //! what `clean` undoes, so each part of its path is checked, and only files of this user count.
 
 use anyhow::{Context, Result};
@@ -91,7 +91,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 /// `$XDG_STATE_HOME/pickfs`, by default under `~/.local/state`. Users without a home, such as
-/// `nobody`, have one in the temporary folder; root, who has no home in a service of systemd, has
+/// `nobody`, have one in the temporary folder; root, which has no home in a service of systemd, has
 /// it where other users cannot make it first.
 fn folder(state: Option<PathBuf>, home: Option<PathBuf>, user: u32) -> PathBuf {
     let state = state.or_else(|| Some(home?.join(".local/state")));

@@ -85,8 +85,7 @@ impl Supervisor {
         self.journal.folded()
     }
 
-    /// The plan with the changes so far: the reference may be another than the one that was asked
-    /// for.
+    /// The plan with the changes so far; the reference may be another than was asked for.
     pub(crate) fn plan(&self) -> Plan {
         self.folded().run.as_ref().map(|run| run.plan.clone()).unwrap_or_default()
     }

@@ -84,7 +84,7 @@ fn cells_of(plan: &Plan, target: &Target) -> Vec<Cell> {
     cells
 }
 
-/// With an id of its own: no cell of a round may be taken for it.
+/// With its own id: no cell of a round may be taken for it.
 fn as_warm_up(cell: Cell) -> Cell {
     let cell = Cell { round: 0, ..cell };
     Cell { id: cell_id(&cell), ..cell }

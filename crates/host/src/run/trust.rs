@@ -1,7 +1,7 @@
 //! Which journals may be acted on. What a journal says is done with our rights, its commands and
-//! its undoing, so it must be of a run that this user began on this machine. Who owns the file says
-//! only who saved it. So the state folder remembers which file was the journal of each run; a copy,
-//! or what was fetched or put in its place, is another file.
+//! its undoing, so it must be of a run that this user began on this machine. The owner of the file
+//! is only the user that saved it. So the state folder remembers which file was the journal of each
+//! run; a copy, or what was fetched or put in its place, is another file.
 
 use super::state::State;
 use crate::wording::text::counted;

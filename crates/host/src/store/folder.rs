@@ -54,7 +54,7 @@ impl Folder {
         self.0.sync_all()
     }
 
-    /// Removes the files of dead processes: those that no process has locked.
+    /// Removes the files of dead processes, which no process has locked.
     pub(crate) fn remove_dead(&self) {
         for name in self.names() {
             // Locked until its name is gone: a writer that has just made it would take the free

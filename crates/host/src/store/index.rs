@@ -329,7 +329,7 @@ fn insert(change: &Transaction, entry: &Entry, found: &[(String, Choice)], super
 }
 
 /// A journal that begins with all of another has gone on from it. Whether this one is superseded;
-/// those that it supersedes are marked.
+/// entries that it supersedes are marked.
 fn supersede(change: &Transaction, entry: &Entry, store: &Store) -> Result<bool> {
     let mut statement =
         change.prepare("SELECT hash, bytes FROM journal WHERE run = ?1 AND hash != ?2 ORDER BY bytes")?;

@@ -4,7 +4,7 @@
 //! The journals are the record, the index only answers faster. What is pushed late, twice or out of
 //! order, or copied into the folder by another program, ends in the same index. What is pushed may
 //! come from a stranger: nothing is written before it was read to its end and found to be a journal
-//! with the hash that it claims. This room must not know how a journal came about, nor who asks.
+//! with the hash that it claims. This room must not know how a journal came about, nor its callers.
 //!
 //! Must not know: `executor`, `render`, `run`.
 
@@ -107,7 +107,7 @@ impl Store {
         Ok(PushResult { hash, is_new })
     }
 
-    /// Opens a journal to read. Who may write to the store names no other file by a link in it.
+    /// Opens a journal to read. A link in the store leads to no other file.
     pub fn read(&self, hash: &str) -> Result<File> {
         let open = || Folder::open(&self.folder)?.below(JOURNALS)?.below(start(hash))?.file(file_name(hash));
         open().with_context(|| format!("cannot read the journal {}", self.journal(hash).display()))

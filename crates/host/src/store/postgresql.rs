@@ -1,6 +1,6 @@
 //! The index of a store in PostgreSQL, for teams that ask it from other machines: by psql, which
-//! knows the user's passwords, services and certificates. The tables are those of SQLite, in a
-//! schema of their own, and give the same answers.
+//! knows the user's passwords, services and certificates. The tables are those of SQLite, in their
+//! own schema, and give the same answers.
 
 use super::Rows;
 use super::index::{FOUND, Filter, IndexedWork, works_of};

@@ -73,7 +73,7 @@ fn push(store: &Store, text: &[u8]) -> PushResult {
     store.take(&mut &text[..], None, Limits::default()).unwrap()
 }
 
-/// All of the index, in an order of its own.
+/// All of the index, in its own order.
 fn dump(store: &Store) -> Vec<Vec<String>> {
     let tables = ["SELECT * FROM journal ORDER BY hash", "SELECT * FROM result ORDER BY hash, number"];
     tables.into_iter().flat_map(|sql| store.query(sql).unwrap().rows).collect()

@@ -232,7 +232,7 @@ impl Model {
     }
 }
 
-/// "78min": rounded up, as it is typed.
+/// "78min": rounded up, in the form of the option.
 fn whole_minutes(ns: u64) -> String {
     format!("{}min", ns.div_ceil(60_000_000_000).max(1))
 }

@@ -79,7 +79,7 @@ impl Champions {
         [legend].into_iter().chain(self.left_open()).collect()
     }
 
-    /// Who was eliminated has no further rounds: the question within its file system gets no
+    /// An eliminated target has no further rounds: the question within its file system gets no
     /// answer.
     fn left_open(&self) -> Option<String> {
         let open = |row: &&Champion| matches!(row.proof, Proof::Open { eliminated: true, .. });

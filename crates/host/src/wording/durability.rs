@@ -44,7 +44,7 @@ pub(crate) fn alone(work: &WorkReport, target: usize, model: &Model) -> Option<S
     Some(format!("{sentence} There is no other result to compare with."))
 }
 
-/// Those that broke a promise first.
+/// Targets that broke a promise first.
 pub(crate) fn guilty_first(found: &[Durability]) -> Vec<&Durability> {
     let mut found: Vec<&Durability> = found.iter().collect();
     found.sort_by_key(|found| found.broken == 0);

@@ -92,7 +92,7 @@ impl WorkReport {
         self.costs.iter().map(line).collect()
     }
 
-    /// Who is not ranked and why, and other small print.
+    /// Which targets are not ranked and why, and other small print.
     pub(crate) fn notes(&self, model: &Model) -> Vec<String> {
         self.verdict.notes.iter().map(|one| note(one, self, model)).collect()
     }
@@ -190,8 +190,8 @@ fn part(panel: &Panel) -> String {
     if panel.name == crate::analysis::WHOLE_JOB { "the whole job".to_string() } else { panel.name.clone() }
 }
 
-/// Each target is in one group: the pick or several that are as good, those that may be as good,
-/// those that are slower, those that left early, and those that are not ranked.
+/// Each target is in one group: the pick or several that are as good, maybe as good, slower,
+/// eliminated early, and not ranked.
 fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;

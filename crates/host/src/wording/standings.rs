@@ -1,5 +1,5 @@
-//! How a run that goes on stands: who leads, by how much, how noisy the machine is, and how long a
-//! decision may take.
+//! The state of a running comparison: what leads, by how much, how noisy the machine is, and how
+//! long a decision may take.
 
 use super::answer::{Standing, interval, signed_percent};
 use super::text::{about, capital, counted};

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A bound that is larger says nothing.
 const VAGUE: f64 = 0.5;
-/// Options that are named as those that matter most.
+/// How many options are named as mattering most.
 const MOST_NAMED: usize = 3;
 
 /// What a tuning found.
@@ -244,7 +244,7 @@ impl Tuned {
     /// What else is to be said, a paragraph each: what matters most, what makes no difference, what
     /// is slower, what was not measured.
     pub fn findings(&self) -> Vec<String> {
-        // What costs in the mean may pay beside another value.
+        // What costs on average may pay together with another value.
         let is_taken = |row: &Row| self.kind == Kind::Winner && self.settings.contains(&row.setting);
         let of = |is: &dyn Fn(&Row) -> bool| {
             let names = self.effects.iter().filter(|row| is(row)).map(|row| row.setting.as_str());

@@ -9,8 +9,8 @@ use std::process::Command;
 /// Set in a process whose mounts are its own.
 const APART: &str = "PICKFS_BENCH_APART";
 
-/// Starts this program anew in a mount namespace of its own: its mounts end with it, also when it
-/// is killed. A loop device that mount(8) makes ends with its mount.
+/// Starts this program anew in its own mount namespace: its mounts end with it, also when it is
+/// killed. A loop device that mount(8) makes ends with its mount.
 pub fn keep_mounts_apart() {
     if !rustix::process::geteuid().is_root() || std::env::var_os(APART).is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Our loops beside bare ones, thread by thread.
+//! Our loops and bare ones, thread by thread.
 
 use pickfs_system::sys::file::AlignedBuffer;
 use pickfs_target::stage::Latencies;

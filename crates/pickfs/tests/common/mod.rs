@@ -1,5 +1,5 @@
-//! What the end-to-end tests share: a place of their own, the real binary, and the proof that
-//! nothing is left.
+//! What the end-to-end tests share: their own place, the real binary, and the proof that nothing is
+//! left.
 
 #![allow(dead_code)] // each test file uses its part
 
@@ -42,7 +42,7 @@ impl Lab {
         self.path("journal.jsonl")
     }
 
-    /// pickfs with a state folder of its own, so that `clean` sees this test's runs alone.
+    /// pickfs with its own state folder, so that `clean` sees this test's runs alone.
     pub fn pickfs(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pickfs"));
         command
@@ -323,7 +323,7 @@ fn loops_with(word: &str) -> Vec<String> {
 }
 
 /// `key = value` of /proc/sys/vm, for comparing before and after; read while no run is under way,
-/// as tests run beside each other and every run of root's sets them.
+/// as tests run in parallel and every run of root's sets them.
 pub fn writeback_knobs() -> Vec<String> {
     let turn = std::fs::File::open("/run/pickfs.lock").ok();
     if let Some(turn) = &turn {

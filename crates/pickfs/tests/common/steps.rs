@@ -23,8 +23,8 @@ pub fn printed(plan: &str) -> Steps {
     steps
 }
 
-/// A step as a line, with the names of the dry run for run, cell and loop devices. `loops` are
-/// those that are known.
+/// A step as a line, with the names of the dry run for run, cell and loop devices. `loops` are the
+/// known ones.
 pub fn plain_line(step: &StepTaken, run: &str, loops: &mut Vec<String>) -> String {
     let line = format!("{}: {}", step.says, step.does);
     let line = with_slots(&line, loops).replace(run, "RUN");

@@ -1,5 +1,5 @@
-//! The daily-work protocol on real file systems, as root on memory, and without root on a directory
-//! as it is.
+//! The daily-work protocol on real file systems, as root on memory, and without root on an existing
+//! directory.
 
 use crate::common;
 

@@ -66,7 +66,7 @@ target = { fs = "ext4" }
 published = { zip = 180.0 }
 "#;
 
-/// Journals that are there are scored without a machine; what stands beside them says why.
+/// Journals that are there are scored without a machine; the files next to them give the reasons.
 #[test]
 fn a_table_is_scored_from_its_journal() {
     let lab = Lab::new();

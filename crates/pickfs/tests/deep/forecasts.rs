@@ -10,7 +10,7 @@ use pickfs_stats::{Comparisons, LAST_LOOK, Look, Schedule, USUAL_BOUNDS, USUAL_B
 
 const GOAL: f64 = 0.03;
 
-/// Rounds of a plan of its own, beyond those of a run with looks.
+/// Rounds of its own plan, beyond those of a run with looks.
 const LONGER: [u32; 12] = [47, 55, 65, 76, 89, 104, 122, 170, 235, 325, 500, 1000];
 
 /// One case in ten, and nine in ten.

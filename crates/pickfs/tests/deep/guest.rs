@@ -8,7 +8,7 @@ use std::process::Command;
 
 const NOBODY: u32 = 65534;
 
-/// A user without rights, with a place and a cache of its own. Root becomes `nobody` for it.
+/// A user without rights, with a place and its own cache. Root becomes `nobody` for it.
 struct Nobody {
     lab: Lab,
 }

@@ -1,4 +1,4 @@
-//! A system is laid out on a target and booted from it, cold, in a machine of its own.
+//! A system is laid out on a target and booted from it, cold, in its own machine.
 
 use crate::common;
 

@@ -58,8 +58,9 @@ fn what_was_synced_survives_and_a_target_without_barriers_is_caught() {
     lab.assert_nothing_left();
 }
 
-/// A program that appends a number to a file, syncs it and prints it, on a disk that is declared as
-/// it is and on one that is declared to have no volatile cache: then the kernel flushes nothing.
+/// A program that appends a number to a file, syncs it and prints it, on a disk that is declared
+/// truthfully and on one that is declared to have no volatile cache: then the kernel flushes
+/// nothing.
 #[test]
 #[ignore = "two cells in guests, two minutes: make test-vm"]
 fn transactions_survive_unless_the_disk_is_declared_write_through() {

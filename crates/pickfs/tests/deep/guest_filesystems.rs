@@ -47,7 +47,7 @@ const COMPRESSED_F2FS: &[Row] = &[
     ),
 ];
 
-/// Those that other systems read too: without links and owners, some of them.
+/// File systems that other systems read too: without links and owners, some of them.
 const OTHERS: &[Row] = &[
     ("fs = 'exfat'", 1),
     ("fs = 'ntfs-3g'", 1),
@@ -185,8 +185,8 @@ fn bcachefs_is_run_in_guests_with_borrowed_tools() {
     lab.assert_nothing_left();
 }
 
-/// A tree without links is kept by all of them, and one with links refused by those that have none,
-/// before anything is made.
+/// A tree without links is kept by all of them, and file systems without links refuse one with
+/// links, before anything is made.
 #[test]
 #[ignore = "boots a guest for each of five targets and makes two roots; `make test-vm`"]
 fn file_systems_of_other_systems_are_run_and_cold_in_guests() {

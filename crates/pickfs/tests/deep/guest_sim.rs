@@ -79,8 +79,8 @@ pub(crate) fn assert_spins_are_shared(folded: &Folded, target: &str, processors:
     assert!((least..most).contains(&(pipe / cpu)), "{target}, the pipe: {pipe} of {cpu}");
 }
 
-/// What the journal says of cells, line by line; what the host says of itself and of its own time
-/// is left out.
+/// What the journal says of cells, line by line; what the host notes of itself and its time is left
+/// out.
 pub(crate) fn records(journal: &std::path::Path) -> Vec<String> {
     let text = std::fs::read_to_string(journal).expect("a journal");
     let of_cell = |line: &&str| line.contains("\"cell\":\"") && !line.contains("\"cell\":\"\"");
@@ -132,7 +132,7 @@ fn the_same_cells_twice_give_the_same_records_and_the_same_disk() {
         return;
     }
     let lab = Lab::new();
-    // One after the other, then two at once beside other work, from a boot of their own.
+    // One after the other, then two at once during other work, from their own boot.
     let first = recorded(&lab, &format!("jobs = 1\n{PLAN}"), 0);
     assert!(first.len() > 100, "{} records", first.len());
     lab.forget_boots();
@@ -384,9 +384,9 @@ fn a_processor_twice_as_fast_takes_half_the_time() {
     let (half, one, twice) = (time(0.5, None), time(1.0, None), time(2.0, None));
     let (alone, sixteen) = (time(1.0, Some(1)), time(1.0, Some(16)));
     println!("{half} {one} {twice} {alone} {sixteen}");
-    // Which of the kernel's workers run beside the program depends on where its ticks fall, and so
-    // on how the program was compiled: that moved one of these times by a seventh. Clocks that do
-    // not go by the processor would give a ratio of 1.
+    // Which of the kernel's workers run at the same time as the program depends on where its ticks
+    // fall, and so on how the program was compiled: that moved one of these times by a seventh.
+    // Clocks that do not go by the processor would give a ratio of 1.
     let is_near = |ratio: f64, known: f64| (ratio / known - 1.0).abs() < 0.3;
     assert!(alone > one / 1.3 && sixteen < one * 1.3, "{alone} {one} {sixteen}");
     assert!(
@@ -537,8 +537,8 @@ fn tasks_and_workers_share_the_processors() {
     lab.assert_nothing_left();
 }
 
-/// Each kernel compiles the disk's driver of its own; each file system that the release has, twice:
-/// alone, then two at once beside other work. OpenZFS is compiled for its kernel.
+/// Each kernel compiles its own driver of the disk; each file system that the release has, twice:
+/// alone, then two at once during other work. OpenZFS is compiled for its kernel.
 #[test]
 #[ignore = "four kernels in guests, an hour: make test-vm"]
 fn every_kernel_and_file_system_is_the_same_twice() {

@@ -126,7 +126,7 @@ fn a_target_that_is_full_fails_with_the_cause() {
         let lab = Lab::new();
         let plan = targets(&["ext4"]).replace("320MiB", "32MiB");
         let work = format!("[[work]]\nworkload = \"io\"\nengine = \"{engine}\"\nsize = \"31MiB\"\n");
-        // It fits in the backing, but not beside what ext4 keeps for itself.
+        // It fits in the backing, but not in what ext4 leaves of it.
         lab.run_plan(&(plan + &work)).code(1);
         let folded = lab.folded();
         let why = failed(&folded.cells[0]);

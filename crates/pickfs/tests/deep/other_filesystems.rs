@@ -116,7 +116,7 @@ fn images_are_packed_and_read_cold_and_do_nothing_else() {
         |name: &str| folded.cells.iter().find(|cell| cell.target == name && cell.work == "image").expect("a cell");
     let bytes = |name: &str, metric| folded.value(done(name), "pack", metric).expect("its bytes");
     // The tree's profile is a third text, which lz4 makes smaller; without compression each file
-    // has blocks of its own.
+    // has its own blocks.
     let whole = bytes("erofs", "work_bytes");
     assert!(bytes("erofs", "image_bytes") >= whole && bytes("squashfs lz4", "image_bytes") < whole);
     let written = bytes("squashfs lz4", "device_write_bytes");

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 /// What each message is late by.
 const DELAY: Duration = Duration::from_millis(50);
-/// The environment variables of a run in a process of its own: a plan as JSON, and a journal to
-/// write or to take up.
+/// The environment variables of a run in its own process: a plan as JSON, and a journal to write or
+/// to take up.
 const PLAN: &str = "PLANTED_PLAN";
 const JOURNAL: &str = "PLANTED_JOURNAL";
 
@@ -71,7 +71,7 @@ impl<T: Write> Write for Late<T> {
     }
 }
 
-/// A run of the planted executor, in a process of its own.
+/// A run of the planted executor, in its own process.
 #[test]
 #[ignore = "started by the other tests, as a process of their own"]
 fn planted_run() {

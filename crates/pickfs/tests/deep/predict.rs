@@ -209,7 +209,7 @@ fn hostile_trees_are_told_of_and_never_fatal() {
     assert!(!said.out.contains('\x1b') && !said.err.contains('\x1b'));
 }
 
-/// pickfs as a user who may not read everything, which root may.
+/// pickfs as a user that may not read everything, unlike root.
 fn as_nobody(lab: &Lab) -> Command {
     const NOBODY: u32 = 65534;
     let all = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();

@@ -8,7 +8,7 @@ use pickfs_system::need::find_program;
 const REDIS: &str = include_str!("../../../../examples/recipes/redis.toml");
 const DOWNLOAD: &str = include_str!("../../../../examples/recipes/download.toml");
 
-/// With the recipes of the examples beside its plans.
+/// With the recipes of the examples next to its plans.
 fn lab() -> Lab {
     let lab = Lab::new();
     std::fs::create_dir(lab.path("recipes")).unwrap();

@@ -1,4 +1,4 @@
-//! Recipes of content: what btrfs makes of those that are in use, and the scripts that make
+//! Recipes of content: what btrfs makes of the ones in use, and the scripts that make
 //! crates/trees/src/content/recipes.csv.
 //!
 //! `make recipes` chooses recipes anew and writes the table; `PICKFS_RECIPES=FILE cargo test
@@ -90,9 +90,9 @@ fn at_two_sizes(recipe: &Recipe) -> Vec<f64> {
     [4 << 10, 128 << 10].into_iter().flat_map(|unit| measured(recipe, unit, 128 << 10)).collect()
 }
 
-/// Files that shrink on btrfs are those that it tries to compress. A recipe with one piece in a
-/// hundred that it does not try would make three files in a hundred that are stored plain, as one
-/// piece decides for many.
+/// btrfs shrinks exactly the files that it tries to compress. A recipe with one piece in a hundred
+/// that it does not try would make three files in a hundred that are stored plain, as one piece
+/// decides for many.
 fn btrfs_tries(recipe: &Recipe, pieces: u64) -> bool {
     let mut content = Content::new();
     (0..pieces).all(|stream| worth_trying(content.make(recipe, &mut Random::new(5, stream), 128 << 10)))

@@ -1,4 +1,4 @@
-//! Probes at fixed times beside a background: the example, small, and backgrounds that fail.
+//! Probes at fixed times during a background: the example, small, and backgrounds that fail.
 
 use crate::common::{Lab, Observation, failed, not_run, shrunk, unable};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};

@@ -40,7 +40,7 @@ impl Table {
         }
     }
 
-    /// Prints it in one go, for tests run beside each other.
+    /// Prints it in one go, because tests run in parallel.
     fn finish(self) {
         println!("{}", self.text);
         assert!(self.wrong.is_empty(), "{}\n{}", self.text, self.wrong.join("\n"));

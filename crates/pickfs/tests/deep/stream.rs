@@ -32,7 +32,8 @@ fn the_rate_is_that_of_the_bytes_that_were_written() {
     let value = |metric: &str| folded.value(cell, "overwrite-1GiB", metric);
     let ran = value("ran_ns").expect("it ran");
     assert!((100e9..130e9).contains(&ran), "{ran} ns");
-    // What was written for one GiB of work: the work itself, and a journal that is small beside it.
+    // What was written for one GiB of work: the work itself, and a journal that is small compared
+    // with it.
     let written = value("device_write_bytes").expect("a device") / f64::from(1 << 30);
     assert!((0.98..1.3).contains(&written), "{written} of what was asked for");
     let whole = value("ran_bytes").expect("it wrote") / (ran / 1e9);

@@ -1,7 +1,7 @@
 //! Runs killed with SIGKILL at seeded moments: two hundred on this machine, host, agent or both, on
 //! each file system and backing that it has, and others with guests, host, QEMU or the agent
 //! inside, on each layer. After `pickfs clean` nothing is left, no line of the journal is lost, and
-//! what lies next to the target is as it was. `make test-all`.
+//! what lies next to the target has not changed. `make test-all`.
 
 use crate::common::{Lab, Loop, no_guests, not_run, unable, writeback_knobs};
 use pickfs_core::journal::{Outcome, Record};
@@ -30,7 +30,7 @@ fn folder(lab: &Lab) -> String {
     folder.display().to_string()
 }
 
-/// A file system on each backing, and a directory as it is.
+/// A file system on each backing, and an existing directory.
 fn plans(lab: &Lab) -> Vec<String> {
     let folder = folder(lab);
     let rest = "[[work]]\nworkload = \"meta.ok\"\n[stop]\nrounds = 1\n";

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What each table of fixtures/tuning was made with, beside its name.
+/// What each table of fixtures/tuning was made with, in addition to its name.
 const WORK: &str = r#"work = [{ workload = "tree", like = "site", files = 120, bytes = "2MiB" }]"#;
 /// Another build of the agent has other code in the timed parts: by how much its times may be
 /// others.

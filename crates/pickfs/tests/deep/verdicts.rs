@@ -1,4 +1,4 @@
-//! What an audit of the sentences found false, each held on rounds of its own: sums, references,
+//! What an audit of the sentences found false, each held on its own rounds: sums, references,
 //! places, weights, times of zero, rounds that are missing. crates/pickfs/tests/deep/equals.rs has
 //! runs of equals, crates/pickfs/tests/compare.rs has comparisons of two runs.
 
@@ -92,7 +92,7 @@ fn a_pick_never_goes_against_the_sums_without_saying_so() {
     }
 }
 
-/// The ratio of the sums stands beside that of typical rounds where times add, and only there.
+/// The ratio of the sums is next to the ratio of typical rounds where times add, and only there.
 #[test]
 fn sums_are_shown_where_times_add() {
     let (added, not) = (report(&rarely_slow(4711, fixed(40), true)), report(&rarely_slow(4711, fixed(40), false)));
@@ -137,7 +137,7 @@ fn stands(model: &Model) -> (usize, [f64; 3], bool) {
 
 /// Whatever the reference, each run has a pick; by what the others show, it is within the bound
 /// that they have or within what matters, and a run that is decided under one is under all. But
-/// each reference has a copy of its own, which is another sample of the noise: one in a thousand
+/// each reference has its own copy, which is another sample of the noise: one in a thousand
 /// contradicts by chance, and few more resemble themselves so much that all bounds are wider.
 #[test]
 fn the_reference_changes_no_pick_beyond_its_bound() {

@@ -1,4 +1,4 @@
-//! What machines do to times beside noise that forgets, and races on it as a reader follows them:
+//! What machines do to times apart from memoryless noise, and races on it as a reader follows them:
 //! bounds after every look.
 
 use super::noise::{Noise, Side};

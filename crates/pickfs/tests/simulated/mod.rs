@@ -1,5 +1,5 @@
-//! Runs that touch no machine: the rounds, looks and reports of a plan as they are, on times from a
-//! known truth.
+//! Runs that touch no machine: the real rounds, looks and reports of a plan, on times from a known
+//! truth.
 #![allow(dead_code, reason = "each of those who include this file needs other parts of it")]
 
 pub mod habits;
@@ -77,7 +77,7 @@ pub fn same_medians(field: Field) -> f64 {
 /// What a race came to; targets are those of the truth.
 pub struct Played {
     pub kind: VerdictKind,
-    /// Who may still be the best, by the last look.
+    /// Targets that may still be the best, by the last look.
     pub candidates: Vec<usize>,
     /// Whom the report names, in whatever sense its kind has.
     pub named: Vec<usize>,

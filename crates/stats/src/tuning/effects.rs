@@ -33,8 +33,8 @@ pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
 }
 
 /// By option, how much it matters which of its levels is taken: the variance of the logarithm of
-/// the time over them with all others alike, in the mean beside the default and beside the best
-/// that the race found. What noise adds to it is taken off.
+/// the time over them with all others alike, averaged over two settings of the others: the default,
+/// and the best that the race found. What noise adds to it is taken off.
 pub fn importance(space: &Space, stages: &[Stage]) -> Vec<f64> {
     let center = |stage: &Stage| match stage.kind {
         Kind::Alone => stage.configs.first().cloned(),

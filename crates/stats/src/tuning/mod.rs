@@ -1,6 +1,6 @@
 //! A search for the best levels of many options: each option alone, all together in a screening
-//! design, a race of what looks best against the default, each other level beside the winner of
-//! that, and fresh rounds of the winner against the default.
+//! design, a race of what looks best against the default, the winner of that with each other level,
+//! and fresh rounds of the winner against the default.
 //!
 //! What is measured next follows from what was measured so far and from nothing else, so a search
 //! that was cut goes on where it was. How often a stage is measured follows from its noise alone
@@ -22,7 +22,7 @@ pub type Config = Vec<usize>;
 /// What can be chosen.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// By option, the number of levels beside the default.
+    /// By option, the number of levels without the default.
     pub levels: Vec<usize>,
     /// A level of an option, and another option that must have its default with it.
     pub excludes: Vec<((usize, usize), usize)>,
@@ -39,12 +39,12 @@ pub enum Kind {
     /// The default, and each level of each option by itself.
     Alone,
     /// Levels of each option with those of the others, in a screening design. What costs by itself
-    /// may pay beside another.
+    /// may pay together with another.
     Crossed,
     /// What looks best against the default, until it is decided.
     Race,
-    /// The winner of the race, and each other level of each option beside it, against the default
-    /// until it is decided.
+    /// The winner of the race, and the winner with each other level of each option, against the
+    /// default until it is decided.
     Around,
     /// The winner against the default, in rounds that had no part in its choice.
     Confirm,
@@ -119,8 +119,8 @@ impl Stage {
         pairs.filter(|log| log.is_finite()).collect()
     }
 
-    /// The standard deviation of one value within its round, beside what its configuration and its
-    /// round have; `None` without at least two rounds of two.
+    /// The standard deviation of one value within its round, apart from what its configuration and
+    /// its round explain; `None` without at least two rounds of two.
     fn noise(&self) -> Option<f64> {
         let (complete, rounds) = (self.complete(), self.rounds());
         if complete.len() < 2 || rounds < 2 {

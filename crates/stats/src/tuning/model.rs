@@ -171,8 +171,8 @@ fn has(config: &Config, term: &Term) -> bool {
     term.iter().all(|(option, level)| config[*option] == *level)
 }
 
-/// By least squares; each stage has a mean of its own. `None` where the points cannot tell the
-/// terms apart.
+/// By least squares; each stage has its own mean. `None` where the points cannot tell the terms
+/// apart.
 fn fitted(points: &[Point], terms: &[Term]) -> Option<Model> {
     let stages: BTreeSet<usize> = points.iter().map(|point| point.stage).collect();
     let row = |point: &Point| {

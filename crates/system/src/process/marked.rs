@@ -28,19 +28,19 @@ fn has_all(pid: i32, marks: &[&str]) -> bool {
 }
 
 /// Ends every marked process, again and again, as they may fork meanwhile. Returns the processes
-/// that it ended; an error names those that still run after five seconds. An empty result counts
-/// only at the second look: a process in the middle of exec(2) shows no environment.
+/// that it ended; an error names processes that still run after five seconds. An empty result
+/// counts only at the second look: a process in the middle of exec(2) shows no environment.
 pub fn kill_marked(mark: &str) -> io::Result<Vec<String>> {
     kill_with_all(&[mark])
 }
 
-/// As [`kill_marked`], of those that carry all these marks.
+/// As [`kill_marked`], for processes that carry all these marks.
 pub fn kill_with_all(marks: &[&str]) -> io::Result<Vec<String>> {
     kill_but(marks, |_| false)
 }
 
-/// As [`kill_marked`], but for processes of our own program that began after us, and all below
-/// them: where our host has died, another one has sent them to do what we do, and they end us.
+/// As [`kill_marked`], but for our own processes program that began after us, and all below them:
+/// where our host has died, another one has sent them to do what we do, and they end us.
 pub fn kill_marked_but_successors(mark: &str) -> io::Result<Vec<String>> {
     kill_but(&[mark], is_of_successor)
 }
@@ -101,7 +101,7 @@ fn kill_if_marked(pid: i32, marks: &[&str]) -> Option<String> {
 /// Ends our children that carry no mark of that name, and says whom: programs that overwrite their
 /// environment to show what they do, as database servers, lose the mark; orphans among them are our
 /// children where we adopt them. Only for a moment at which every other child has been waited for.
-/// An error names who is still there after a second.
+/// An error names the children that remain after a second.
 pub fn kill_unmarked_children(name: &str) -> io::Result<Vec<String>> {
     let own = std::process::id() as i32;
     let mut ended = Vec::new();

@@ -18,8 +18,8 @@ impl EndOfOrphan {
     }
 }
 
-/// Waits for each child whose environment holds this `NAME=value`, in a thread of its own; not for
-/// those to spare, for which their starter waits.
+/// Waits for each child whose environment holds this `NAME=value`, in its own thread; not for those
+/// to spare, for which their starter waits.
 pub fn await_orphans(mark: &str, spare: &[i32]) -> Vec<EndOfOrphan> {
     let orphans = children().into_iter().filter(|pid| !spare.contains(pid) && is_marked(*pid, mark));
     let wait = |process| {

@@ -19,16 +19,17 @@ pub struct ExposedPath {
 /// The first part of the path to a folder, or the folder itself, that a user whom root does not
 /// trust may change: by renaming what is in it, that user has root write anywhere. Links on the
 /// path count too. The path is checked from above downwards, so that no checked part can be changed
-/// again. `None` for users other than root, who can be led to their own files only.
+/// again. `None` for users other than root, as they can be led to their own files only.
 pub fn exposed(folder: &Path) -> Option<ExposedPath> {
-    // Who owns `/`, as in a guest whose root a user has made, can lead root anywhere in any case.
+    // The owner of `/`, as in a guest whose root a user has made, can lead root anywhere in any
+    // case.
     let rules = Path::new("/").metadata().ok()?.uid();
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let is_root = rustix::process::geteuid().is_root() && is_of_machine(&map);
     is_root.then(|| first(folder, |owner| owner == rules || trusts(owner))).flatten()
 }
 
-/// In a user namespace, as in a container without privileges, root has the rights of the user who
+/// In a user namespace, as in a container without privileges, root has the rights of the user that
 /// made it (user_namespaces(7)).
 fn is_of_machine(uid_map: &str) -> bool {
     uid_map.is_empty() || uid_map.split_whitespace().take(2).eq(["0", "0"])
@@ -156,7 +157,7 @@ mod tests {
         }
         chown(&part, Some(0), Some(0)).unwrap();
         std::fs::set_permissions(&part, PermissionsExt::from_mode(0o755)).unwrap();
-        // Who owns a folder may change where a link in it leads.
+        // The owner of a folder may change where a link in it leads.
         chown(folder.path().join("links"), Some(STRANGER), None).unwrap();
         assert!(said(&link).contains("links belongs to user 65534"), "{}", said(&link));
         assert_eq!(said(&below), "");

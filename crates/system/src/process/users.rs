@@ -1,4 +1,4 @@
-//! Who keeps a file system or a device in use.
+//! The processes that keep a file system or a device in use.
 
 use procfs::process::{FDTarget, Process, all_processes};
 use std::path::Path;

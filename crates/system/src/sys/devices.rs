@@ -37,7 +37,7 @@ pub fn effective_options(mount: &MountInfo) -> BTreeMap<String, Option<String>> 
     both.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The path as the kernel names it, without symlinks; what is gone of it stays as it is spelled.
+/// The path as the kernel names it, without symlinks; missing parts of it stay as spelled.
 pub fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|part| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?)));
     match there {
@@ -118,7 +118,7 @@ pub fn disk_of_file(path: &Path) -> Option<(u32, u32)> {
     if sys_path(own).exists() {
         return Some(own);
     }
-    // btrfs and zfs give files a device number of their own: ask where the mount comes from.
+    // btrfs and zfs give files their own device number: ask where the mount comes from.
     device_number(Path::new(mount_of(path).ok()?.mount_source.as_deref()?))
 }
 

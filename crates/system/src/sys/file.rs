@@ -129,8 +129,8 @@ fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// What makes a file another one than those that had its name before or have a copy of its content:
-/// the number of its inode, and when that was made, where the file system knows it (statx(2)).
+/// What distinguishes a file from earlier files of its name and from copies: the number of its
+/// inode, and when that was made, where the file system knows it (statx(2)).
 pub fn inode_and_birth(file: impl AsFd) -> io::Result<String> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)?;
@@ -147,9 +147,8 @@ pub fn open_direct(path: &Path, write: bool) -> io::Result<File> {
     OpenOptions::new().read(true).write(write).create(write).truncate(false).custom_flags(direct).open(path)
 }
 
-/// Bytes that a durable file takes on its device: those that `st_blocks` counts (in 512 bytes,
-/// stat(3type)), less what compression of f2fs has saved of them. It may be opened, but nothing of
-/// it is read.
+/// Bytes that a durable file takes on its device: `st_blocks` (of 512 bytes, stat(3type)) less what
+/// compression of f2fs has saved of them. It may be opened, but nothing of it is read.
 pub fn stored_bytes(path: &Path, found: &Metadata) -> io::Result<u64> {
     let allocated = found.blocks() * 512;
     if !found.is_file() || allocated == 0 {

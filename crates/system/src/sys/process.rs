@@ -1,4 +1,4 @@
-//! Processes: what they used, who their parents are, and signals to them.
+//! Processes: what they used, their parents, and signals to them.
 
 use rustix::process::Pid;
 use std::collections::HashMap;
@@ -111,7 +111,7 @@ pub fn end_with_reader() {
 }
 
 /// True if the owner is this user, and for root also if it is the user whom sudo(8) names: a user
-/// who may start us as root can make the same changes as root directly.
+/// that may start us as root can make the same changes as root directly.
 pub fn trusts(owner: u32) -> bool {
     let own = rustix::process::geteuid();
     owner == own.as_raw() || (own.is_root() && behind_sudo().is_some_and(|(user, _)| user == owner))
@@ -142,8 +142,8 @@ pub(crate) fn process_id(pid: i32) -> io::Result<Pid> {
     if pid > 1 { Pid::from_raw(pid).ok_or_else(refused) } else { Err(refused()) }
 }
 
-/// Children of the calling process, those that it has adopted among them; none where the kernel
-/// does not list them (CONFIG_PROC_CHILDREN).
+/// Children of the calling process, adopted ones included; none where the kernel does not list them
+/// (CONFIG_PROC_CHILDREN).
 pub(crate) fn children() -> Vec<i32> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let listed = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
@@ -168,7 +168,7 @@ pub struct Stat {
     pub began: u64,
 }
 
-/// Who started whom.
+/// The parent of each process.
 pub struct Parents(HashMap<i32, i32>);
 
 impl Parents {

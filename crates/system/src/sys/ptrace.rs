@@ -204,8 +204,8 @@ fn message(tid: i32) -> io::Result<i32> {
     Ok(message as i32)
 }
 
-/// One request. Those that write get, as `data`, the address of a value that the caller keeps until
-/// it returns.
+/// One request. Requests that write get, as `data`, the address of a value that the caller keeps
+/// until it returns.
 fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<i64> {
     let tid = process_id(tid)?.as_raw_nonzero().get();
     // SAFETY: this file's requests write at most into a value of the right type whose address its

@@ -100,7 +100,7 @@ impl Rings {
         self.long(ORDER).load(Ordering::SeqCst)
     }
 
-    /// A place of its own in the order for something that is in no ring.
+    /// A separate place in the order for something that is in no ring.
     pub fn take_order(&self) -> u64 {
         self.long(ORDER).fetch_add(1, Ordering::SeqCst).wrapping_add(1)
     }

@@ -1,5 +1,4 @@
-//! Threads that are started before a clock runs, and then do work that borrows, as often as they
-//! are asked to.
+//! Threads that are started before a clock runs, and then do work that borrows, as often as asked.
 
 use std::any::Any;
 use std::io;
@@ -7,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// The calling thread and those beside it. A pool of one is the calling thread alone: a new thread
+/// The calling thread and the started ones. A pool of one is the calling thread alone: a new thread
 /// takes the scheduler tens of milliseconds to find a good place for, in which an operation at a
 /// time takes twice as long.
 pub struct ThreadPool {
@@ -39,8 +38,8 @@ impl ThreadPool {
             let shared = pool.shared.clone();
             match std::thread::Builder::new().spawn(move || wait_for_work(&shared, number)) {
                 Ok(thread) => pool.beside.push(thread),
-                // Those that did start wait at the barrier for all time: there are too few for it
-                // to open.
+                // The started threads wait at the barrier forever: there are too few for it to
+                // open.
                 Err(error) => {
                     pool.beside.clear();
                     return Err(error);

@@ -1,9 +1,9 @@
 //! Requests to one file through io_uring(7): a ring that owns the buffers, so that none is freed
 //! while the kernel uses it.
 //!
-//! Each request has a slot with a buffer of its own. Between [`Ring::read`] or [`Ring::write`] and
-//! the completion that [`Ring::ended`] returns, a slot belongs to the kernel and nothing else can
-//! reach its buffer.
+//! Each request has a slot with its own buffer. Between [`Ring::read`] or [`Ring::write`] and the
+//! completion that [`Ring::ended`] returns, a slot belongs to the kernel and nothing else can reach
+//! its buffer.
 
 use super::file::AlignedBuffer;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -18,7 +18,7 @@ pub struct Ring {
     /// Once there is one.
     file: Option<File>,
     slots: Vec<Slot>,
-    /// Those that may be taken.
+    /// Slots that may be taken.
     idle: Vec<usize>,
     in_flight: usize,
     /// Whether it waits for the thread that is going to use it.

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 type Facts = BTreeMap<String, String>;
 
-/// Beside the folder of the work, so that what is measured there counts none of it.
+/// Next to the folder of the work, so that what is measured there counts none of it.
 const FOLDER: &str = "aged";
 /// Names do not stay in this order on the disk, nor does any file system have them in one folder.
 const REPOSITORY: &str = "repository";

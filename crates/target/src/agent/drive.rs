@@ -1,7 +1,7 @@
-//! The raw speed of a backing, once a run, to set results beside: what `hdparm -tT` calls buffered
-//! and cached reads, 4 KiB random reads, and 4 KiB writes each made durable. Five readings of at
-//! most a tenth of a second each, of which the fastest counts, as others can only slow a disk down:
-//! an orientation, not a verdict.
+//! The raw speed of a backing, once a run, to compare results with: what `hdparm -tT` calls
+//! buffered and cached reads, 4 KiB random reads, and 4 KiB writes each made durable. Five readings
+//! of at most a tenth of a second each, of which the fastest counts, as others can only slow a disk
+//! down: an orientation, not a verdict.
 
 use crate::stage::caches;
 use anyhow::{Context, Result};

@@ -83,7 +83,7 @@ fn run(words: &Argv, marks: &[Mark]) -> Result<()> {
     process::output_of(git(words, marks)?, words).map(drop)
 }
 
-/// Nobody's configuration but what is said here, so that it is the same git for everybody.
+/// Without any user's configuration, so that git works alike for all users.
 fn git(words: &Argv, marks: &[Mark]) -> Result<Command> {
     let mut command = process::command(words, marks)?;
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {

@@ -15,7 +15,7 @@ const LEAST_SHARE_OF_MEMORY: f64 = 0.75;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MachineState {
     words: Vec<String>,
-    /// Those that the kernel did not know and gave to process 1.
+    /// Words that the kernel did not know and gave to process 1.
     unknown: Vec<String>,
     /// Values of parameters of modules that words of the kernel name, by `MODULE.PARAMETER`.
     parameters: BTreeMap<String, String>,

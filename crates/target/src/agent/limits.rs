@@ -141,8 +141,8 @@ impl LimitTrial {
         facts.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }
 
-    /// The known features and those that were seen, in the order of names. Features that are known
-    /// but were not seen stay: a trial of one file proves no absence.
+    /// The known and the seen features, in the order of names. Features that are known but were not
+    /// seen stay: a trial of one file proves no absence.
     fn features(self, names: &str) -> String {
         let seen = [(self.creation_time, CREATION_TIME), (self.reflinks, REFLINKS)];
         let mut all: Vec<&str> = names.split(' ').filter(|name| !name.is_empty()).collect();

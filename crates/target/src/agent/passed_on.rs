@@ -15,7 +15,7 @@ use std::path::Path;
 
 const TRIAL: &str = ".pickfs-above";
 const LINK: &str = ".pickfs-above-link";
-/// Bytes; more than what a file system writes of its own to sync a file.
+/// Bytes; more than what a file system writes by itself to sync a file.
 const CONTENT: usize = 1 << 20;
 /// Of the round's random numbers.
 const STREAM: u64 = 0x61_62_6f_76_65;

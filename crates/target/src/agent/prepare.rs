@@ -207,8 +207,8 @@ fn stage_source(chosen: &Chosen, runner: &StepRunner, cells: CellsRun) -> Result
     staged.with_context(|| format!("cannot stage the source of {}", chosen.name))
 }
 
-/// Bytes of memory, where settings of the kernel may be changed: without root they stay as they
-/// are, and are recorded.
+/// Bytes of memory, where settings of the kernel may be changed: without root they are only
+/// recorded.
 fn memory_if_root() -> Result<Option<u64>> {
     use procfs::Current;
     if !rustix::process::geteuid().is_root() {
@@ -239,7 +239,7 @@ fn elsewhere(plan: &Plan, runner: &mut StepRunner, link: &mut Link) -> Result<Bu
     Ok(Bundle { archive, ..bundle(plan, runner.place) })
 }
 
-/// What machines of their own must be given for the cells of a plan, once it is made.
+/// What separate machines must be given for the cells of a plan, once it is made.
 pub fn bundle(plan: &Plan, place: &Place) -> Bundle {
     let target = |target: &Target| TargetBundle {
         disks: disks(&target.backing, place),
@@ -315,7 +315,7 @@ fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
     let [memory, shown] = [memory, &archive].map(|path| path.display().to_string());
     // By name: else they lie in the order in which they happened to be made, and in each guest as
     // well. Without root all files are this user's, whose number would reach the guest: there they
-    // are root's, as those that root stages are.
+    // are root's, like files that root stages.
     let mut words = vec!["tar", "-c", "--sort=name", "-f", &shown, "-C", &memory];
     if !rustix::process::geteuid().is_root() {
         words.extend(["--owner=root:0", "--group=root:0"]);
@@ -327,7 +327,7 @@ fn pack_staged(runner: &StepRunner) -> Result<Option<PathBuf>> {
 
 /// On a machine that was made for this one cell: what was prepared elsewhere is brought here, and
 /// the settings are made. The machine goes when the cell is done, so nothing is kept for undoing.
-/// The cell as it is here, and what its machine is.
+/// The cell on this machine, and the machine's description.
 pub(crate) fn arrive(arrival: &Arrival, cell: &Cell, place: &Place, link: &mut Link) -> Result<(Cell, Provenance)> {
     let cell = Cell { target: on_disks(&cell.target, &arrival.disks), ..cell.clone() };
     let mut runner = StepRunner::new(place, Scope::Run);

@@ -76,7 +76,7 @@ fn row_readings(name: &str, row: Row) -> [Reading; 3] {
 }
 
 /// The names of rows, in the order of the kernel's compression numbers; preallocated extents hold
-/// no data yet, so they get a row of their own.
+/// no data yet, so they get their own row.
 pub(crate) const TYPES: [&str; 5] = ["none", "zlib", "lzo", "zstd", PREALLOCATED];
 const PREALLOCATED: &str = "prealloc";
 const UNKNOWN: &str = "unknown";
@@ -104,7 +104,7 @@ pub struct Row {
     pub disk_bytes: u64,
     /// The same extents uncompressed, whole, also where a file refers to a part only.
     pub uncompressed_bytes: u64,
-    /// What files refer to, shared extents as often as they are shared.
+    /// What files refer to, shared extents once for each reference.
     pub referenced_bytes: u64,
 }
 
@@ -161,7 +161,7 @@ pub fn bytes_of_subvolumes_alone(root: &Path) -> io::Result<u64> {
     Ok(extents.values().filter(|(_, is_own)| !is_own).map(|(bytes, _)| bytes).sum())
 }
 
-/// Subvolumes have device numbers of their own, so it takes the mount's id to tell them from other
+/// Subvolumes have their own device numbers, so it takes the mount's id to tell them from other
 /// file systems.
 pub(super) fn mount_of(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;

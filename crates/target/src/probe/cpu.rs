@@ -12,8 +12,8 @@ use procfs::{CpuTime, Current, CurrentSI, KernelStats, Uptime};
 
 pub(crate) struct Cpu;
 
-/// What simulated processors have done beside the one that the kernel knows (`processors.c` of the
-/// executor `sim`).
+/// What simulated processors have done apart from the one that the kernel knows (`processors.c` of
+/// the executor `sim`).
 const BESIDE: &str = "/sys/module/simdisk/parameters/beside_ns";
 
 pub(crate) const SYSTEM_WIDE_NS: &str = "cpu_system_wide_ns";

@@ -39,7 +39,7 @@ impl Probe for Foreign {
     }
 }
 
-/// Ticks of all who are neither kernel threads nor `head` nor below it.
+/// Ticks of all processes but kernel threads, `head` and its descendants.
 fn foreign_ticks(processes: &[Stat], head: i32) -> u64 {
     let parents = Parents::among(processes);
     let descends = |stat: &Stat| parents.line(stat.pid).any(|pid| pid == head);

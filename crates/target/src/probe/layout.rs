@@ -6,9 +6,9 @@
 //! fragment.
 //!
 //! Of compressed data (btrfs), only the place where an extent begins is reported, not its length
-//! there. Its blocks count as adjacent, as they are read together, and the next extent counts as
-//! touching it if it begins behind it, within its length uncompressed. Files inside the metadata
-//! have no block of their own; they count as one fragment and no blocks.
+//! there. Its blocks count as adjacent, because they are read together, and the next extent counts
+//! as touching it if it begins behind it, within its length uncompressed. Files inside the metadata
+//! have no own block; they count as one fragment and no blocks.
 
 use super::{Probe, Reading, Subject, state};
 use pickfs_system::sys::extents::{Extent, Place, extents};

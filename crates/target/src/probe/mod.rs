@@ -41,7 +41,7 @@ pub const ALL: &[&dyn Probe] = &[
 pub struct Subject {
     /// `major:minor` of the device under the file system; `None` where there is none (tmpfs).
     pub device: Option<(u32, u32)>,
-    /// Those beside it, of a file system on several.
+    /// The other devices of a file system on several.
     pub beside: Vec<(u32, u32)>,
     /// `major:minor` of the disk below a loop device.
     pub below: Option<(u32, u32)>,

@@ -2,7 +2,7 @@
 //! not, and the kernel says what of that was never written. No probe itself; it has what
 //! [`super::compression`] reads of f2fs.
 //!
-//! A file's inode and the blocks of its addresses are in its figures, as they are in those of `du`.
+//! A file's inode and the blocks of its addresses are in its figures, as in `du`'s.
 
 use super::{Reading, state};
 use pickfs_system::sys::{f2fs, file};

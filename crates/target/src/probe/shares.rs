@@ -181,7 +181,7 @@ impl Share {
     }
 }
 
-/// Where a file lies on the disk, and its bytes that have no place of their own.
+/// Where a file lies on the disk, and its bytes without a known place.
 type Places = (Vec<Range<u64>>, u64);
 
 fn of_btrfs(search: &mut Search, file: &File, inode: u64) -> io::Result<Places> {
@@ -203,7 +203,7 @@ fn mapped(extents: &[extents::Extent]) -> Option<Places> {
     is_known.then_some((places, 0))
 }
 
-/// Bytes of the stretches of each row, and those that only it has; then bytes of all.
+/// Bytes of the stretches of each row, and bytes that only it has; then bytes of all.
 fn taken(stretches: &[(Range<u64>, usize)], rows: usize) -> (Vec<(u64, u64)>, u64) {
     let ends = |(place, row): &(Range<u64>, usize)| [(place.start, 1i64, *row), (place.end, -1, *row)];
     let mut ends: Vec<_> = stretches.iter().flat_map(ends).collect();

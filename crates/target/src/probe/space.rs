@@ -19,7 +19,7 @@ const ALLOCATED_BYTES: &str = "space_allocated_bytes";
 const APPARENT_BYTES: &str = "space_apparent_bytes";
 const ENTRIES: &str = "space_entries";
 
-/// What files take on the file system under test, as far as it was read.
+/// What files take on the file system under test, as far as read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Occupied {
     /// On the device, where compression was seen: compressed.

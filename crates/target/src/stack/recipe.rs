@@ -39,7 +39,7 @@ pub struct OnDevices<'a> {
     pub layers: Vec<BuiltLayer<'a>>,
     pub layer_steps: Vec<Step>,
     pub filesystem_steps: Vec<Step>,
-    /// Those that the file system is made on.
+    /// Devices that the file system is made on.
     pub devices: Vec<PathBuf>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Recipe<'a> {
     }
 }
 
-/// The scheduler first: it brings a number of requests of its own.
+/// The scheduler first: it brings its own number of requests.
 fn queue_settings(target: &Target, device: &std::path::Path) -> Vec<Step> {
     let set = |says: String, name: &str, value: &str| {
         let (device, name, value) = (device.to_path_buf(), name.to_string(), value.to_string());
@@ -191,7 +191,7 @@ fn folders(place: &Place) -> [Step; 2] {
     [folder_in_memory(place), Step::folder("make a folder for mount points", place.mounts.clone())]
 }
 
-/// For what a run stages: all that a host needs whose cells run on machines of their own.
+/// For what a run stages: all that a host needs whose cells run on their own machines.
 pub fn folder_in_memory(place: &Place) -> Step {
     Step::folder("make a folder in memory", place.memory.clone())
 }
@@ -213,7 +213,7 @@ pub(crate) fn is_setting_of_runs(path: &Path) -> bool {
 
 const VM: &str = "/proc/sys/vm";
 
-/// Settings in bytes, and those that they switch off.
+/// Settings in bytes, and settings that they switch off.
 const SHARES: [(&str, &str); 2] =
     [("dirty_background_bytes", "dirty_background_ratio"), ("dirty_bytes", "dirty_ratio")];
 

@@ -28,11 +28,11 @@ pub enum Named {
 pub struct Remains<'a> {
     pub name: &'a str,
     pub members: &'a [PathBuf],
-    /// What the note holds, and the user who wrote it.
+    /// What the note holds, and the user that wrote it.
     pub note: (&'a str, u32),
 }
 
-/// Done again and again as long as it is there.
+/// Repeated until it is gone.
 pub struct Removal {
     pub while_there: There,
     pub act: Act,

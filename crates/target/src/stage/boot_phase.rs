@@ -89,7 +89,7 @@ impl Stage<'_, '_> {
 
     pub(super) fn forget_device(&self) -> Result<()> {
         let device = self.stack.device.as_deref().context("a directory has no disk")?;
-        // Below layers the disk has buffers of its own.
+        // Below layers the disk has its own buffers.
         for device in std::iter::once(device).chain(self.stack.disk.as_deref()) {
             block::flush_buffers(device)
                 .with_context(|| format!("cannot flush the buffers of {}", device.display()))?;

@@ -93,7 +93,7 @@ fn unmount(stack: &BuiltStack, engine: &StepRunner, words: &Argv) -> Result<()> 
     }
     let lets_go: Vec<Argv> = stack.above.iter().filter_map(AboveMount::let_go).collect();
     loop {
-        // Before the next attempt: who ends in between does not hinder it.
+        // Before the next attempt: a process that ends in between does not hinder it.
         let above = stack.above.iter().map(AboveMount::mount_point);
         let seen_at = above.chain([stack.mount_point.as_path()]);
         let users: Vec<String> = seen_at.flat_map(users_of).collect();
@@ -139,7 +139,7 @@ fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
 }
 
 /// A loop device that is not direct writes to the page cache of its file, and a file system without
-/// barriers asks for no more: what is left there would be written while the next phase runs.
+/// barriers asks for no more: dirty pages there would be written while the next phase runs.
 pub(crate) fn sync_below(stack: &BuiltStack) -> Result<()> {
     let devices = stack.device.iter().chain(&stack.more_devices).chain(&stack.disk);
     for device in devices.filter(|device| devices::loop_file(device).is_some()) {

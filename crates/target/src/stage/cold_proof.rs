@@ -26,7 +26,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// What was read anew; the rest stays as it was.
+    /// What was read anew; the rest does not change.
     pub(crate) fn update(&mut self, found: Occupied) {
         let old = self.occupied;
         self.occupied = Occupied {

@@ -24,7 +24,7 @@ impl Stage<'_, '_> {
                 cpu_ns: (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns),
                 read_bytes: after.read_bytes.saturating_sub(before.read_bytes),
             });
-            // The stage's clock would have what the runner does besides.
+            // The stage's clock would include the runner's other work.
             took.map(|took: Duration| p.took(took.as_nanos() as f64))
         })
     }

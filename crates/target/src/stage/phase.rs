@@ -87,7 +87,7 @@ pub enum CacheState {
     Warm,
 }
 
-/// Which time becomes the phase's `time_ns`. Both of its own times are always measured.
+/// Which time becomes the phase's `time_ns`. Both of its times are always measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimedUntil {
@@ -95,8 +95,8 @@ pub enum TimedUntil {
     Returned,
     /// Until what was written is durable.
     Durable,
-    /// It has no time of its own, only its parts have: for a program that does one thing after the
-    /// other and times each.
+    /// Its parts have times, it has none itself: for a program that does one thing after the other
+    /// and times each.
     Parts,
     /// It is such a part.
     Part,

@@ -63,7 +63,7 @@ pub(crate) enum Unit {
     Gib(SteadyRun),
 }
 
-/// All quantities of a phase, as they were measured.
+/// All measured quantities of a phase.
 #[derive(Debug, Default)]
 pub(crate) struct PhaseResult {
     /// What the phase is judged by; none where only its parts have times.

@@ -56,7 +56,7 @@ impl Program {
         self
     }
 
-    /// Its output makes the file. Only outside of phases: a phase has uses of its own for what is
+    /// Its output makes the file. Only outside of phases: a phase has its own uses for what is
     /// printed.
     pub(crate) fn making(mut self, file: impl Into<PathBuf>) -> Program {
         self.output = Some(file.into());

@@ -153,8 +153,8 @@ impl Stage<'_, '_> {
         self.deadline.check()
     }
 
-    /// Times what is no part of the job and explains it. It starts settled, with the caches as they
-    /// are, and only what the workload makes of these times is reported.
+    /// Times what is no part of the job and explains it. It starts settled, with unchanged caches,
+    /// and only what the workload makes of these times is reported.
     pub(crate) fn aside(
         &mut self,
         what: &'static str,
@@ -284,7 +284,7 @@ impl Stage<'_, '_> {
         by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
     }
 
-    /// Of those that walk over the tree, each in a thread: nothing is timed meanwhile.
+    /// Of probes that walk over the tree, each in a thread: nothing is timed meanwhile.
     fn read_walking_probes(&self) -> Readings {
         let (subject, walking) = (&self.stack.subject, probe::ALL.iter().filter(|probe| probe.only_after_writing()));
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Folders as they are on mounts that a program or another machine serves: what is known of them by
+//! Existing folders on mounts that a program or another machine serves: what is known of them by
 //! name, and what is not seen of them.
 
 use procfs::process::MountInfo;
@@ -9,7 +9,7 @@ const FAR: &[&str] = &[
     "pvfs2", "smb3", "smbfs", "virtiofs",
 ];
 
-/// Who serves a mount: "nfs4 of host:/export". Nothing where the kernel of this machine has its
+/// What serves a mount: "nfs4 of host:/export". Nothing where the kernel of this machine has its
 /// device, as FUSE has for `fuseblk`.
 pub(crate) fn served(mount: &MountInfo) -> Option<Served> {
     let kind = mount.fs_type.as_str();

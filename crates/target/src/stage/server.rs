@@ -1,4 +1,4 @@
-//! A program that runs beside the phases of a cell, such as a database server. It is the
+//! A program that runs during the phases of a cell, such as a database server. It is the
 //! workload's: one that is not stopped before the workload ends has leaked.
 
 use super::program::Program;
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 pub(crate) struct Server {
     child: Child,
     shown: String,
-    /// All that it says.
+    /// All its output.
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts it as the head of a process group; what it says goes to `log`.
+    /// Starts it as the head of a process group; its output goes to `log`.
     pub(super) fn start(program: &Program, log: &Path, marks: &[Mark]) -> Result<Server> {
         let out = File::create(log).with_context(|| format!("cannot make {}", log.display()))?;
         let mut command = program.command(marks)?;

@@ -137,9 +137,9 @@ impl WatchState {
     }
 }
 
-/// Watches, beside probes that go on, for when nothing is left that was written and is in no device
-/// yet. Dirty pages alone do not tell: ZFS keeps what is dirty in a cache of its own, so the device
-/// must be quiet as well.
+/// Watches, while probes go on, for the moment when all that was written is in a device. Dirty
+/// pages alone do not tell: ZFS keeps what is dirty in its own cache, so the device must be quiet
+/// as well.
 pub(crate) struct WritebackWatch {
     devices: Vec<(u32, u32)>,
     begun: Instant,

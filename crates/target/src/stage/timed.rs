@@ -1,4 +1,4 @@
-//! What a workload does inside the timer: programs of the trade, and loops of our own.
+//! What a workload does inside the timer: programs of the trade, and our own loops.
 
 use super::cold_proof::LeastRead;
 use super::latencies::Latencies;
@@ -162,7 +162,7 @@ impl<'a> Timed<'a> {
         self.run(&Program::new(words))
     }
 
-    /// As [`Timed::command`], of a program with a folder, an environment or a user of its own.
+    /// As [`Timed::command`], of a program with a folder, an environment or its own user.
     pub(crate) fn run(&mut self, program: &Program) -> Result<()> {
         self.run_into(program, Stdio::null())
     }
@@ -196,7 +196,7 @@ impl<'a> Timed<'a> {
         Ok(bytes)
     }
 
-    /// Runs a loop of our own in this process.
+    /// Runs our own loop in this process.
     pub(crate) fn own<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.own_with(|_| work())
     }
@@ -211,8 +211,8 @@ impl<'a> Timed<'a> {
         result
     }
 
-    /// The same, and no ordinary process of the machine delays it: for work that shall take as long
-    /// as it is large. Where that is not allowed, the work is done without it.
+    /// The same, and no ordinary process of the machine delays it: for work whose time must depend
+    /// on its amount alone. Where that is not allowed, the work is done without it.
     pub(crate) fn ahead_of_others<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.own(|| process::ahead_of_others(work))
     }
@@ -230,8 +230,8 @@ impl<'a> Timed<'a> {
         Ok(())
     }
 
-    /// Does operations at fixed times, each kind on a thread of its own, for as long as the other
-    /// work lasts. Returns the log of each kind, in their order; an error of the work comes before
+    /// Does operations at fixed times, each kind on its own thread, for as long as the other work
+    /// lasts. Returns the log of each kind, in their order; an error of the work comes before
     /// theirs.
     pub(crate) fn beside(
         &mut self,
@@ -354,8 +354,8 @@ impl<'a> Timed<'a> {
         self.report.doubts.push((flag, why));
     }
 
-    /// Fails when the work shall stop, or its time is over: to be asked now and then by loops of
-    /// our own, also by their threads.
+    /// Fails when the work shall stop, or its time is over: to be asked now and then by our own
+    /// loops, also by their threads.
     pub(crate) fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
         let deadline = self.deadline;
         move || {
@@ -374,7 +374,7 @@ impl<'a> Timed<'a> {
         Ok(())
     }
 
-    /// By programs beside the phase, which are waited for when it is long over.
+    /// By programs that run during the phase and are waited for long after it.
     pub(super) fn also_used(&mut self, used: Used) {
         self.own.used.cpu_ns += used.cpu_ns;
         self.own.used.read_bytes += used.read_bytes;

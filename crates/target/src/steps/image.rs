@@ -1,6 +1,6 @@
-//! Images of a run: written, attached to loop devices, and detached. A user who may rename what is
-//! in a folder can put another file in the place of an image, so the file that a loop device is
-//! attached to is known by device and inode number.
+//! Images of a run: written, attached to loop devices, and detached. A user with write access to a
+//! folder can put another file in the place of an image, so the file that a loop device is attached
+//! to is known by device and inode number.
 
 use crate::stack::attach_words;
 use anyhow::{Context, Result, bail, ensure};
@@ -71,7 +71,7 @@ pub(crate) fn detach(image: &Path) -> Result<()> {
         if loops.is_empty() {
             return Ok(());
         }
-        // Failure is seen by what is left the next time round.
+        // A failure is seen in the next round, as the device remains.
         loops.iter().for_each(|device| detach_one(device));
         if !loops_of(image)?.is_empty() {
             std::thread::sleep(PAUSE);

@@ -17,7 +17,7 @@ const MOST_LAYERS: usize = 64;
 pub(crate) struct Own<'a> {
     /// Its id.
     pub run: &'a str,
-    /// Those that its plan names.
+    /// Disks that its plan names.
     pub disks: &'a [PathBuf],
     /// How what workloads leave is taken down.
     pub take_downs: &'a [&'static TakeDown],
@@ -72,7 +72,7 @@ impl Own<'_> {
         take_downs().chain(self.take_downs.iter().copied()).find(|take_down| take_down.word == word)
     }
 
-    /// An image that a backing of this run makes: in its folder, or in memory of its own.
+    /// An image that a backing of this run makes: in its folder, or in its own memory.
     pub(crate) fn is_image(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let folder = path.parent().unwrap_or(path);
@@ -101,8 +101,8 @@ pub(crate) fn name_of(scope: &str) -> String {
     format!("pickfs{scope}")
 }
 
-/// As it is named without symbolic links: undoing follows none. What the path names itself may be a
-/// link, which is meant then.
+/// The path without symbolic links: undoing follows none. What the path names itself may be a link,
+/// which is meant then.
 pub(crate) fn real(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(above), Some(name)) => resolved(above).join(name),

@@ -47,7 +47,7 @@ pub struct StepRunner<'a> {
     pub run: String,
     scope: Scope,
     taken: Vec<StepTaken>,
-    /// Disks that are used as they are.
+    /// Disks of the plan that are used directly.
     disks: Vec<PathBuf>,
     /// How what workloads leave is taken down.
     pub(crate) take_downs: Vec<&'static TakeDown>,
@@ -96,7 +96,7 @@ impl<'a> StepRunner<'a> {
         })
     }
 
-    /// Daemons of our own are waited for by [`StepRunner::reap`].
+    /// Our own daemons are waited for by [`StepRunner::reap`].
     fn await_orphans(&self) {
         let mut awaited = self.awaited.borrow_mut();
         awaited.retain(|end| !end.has_come());

@@ -1,5 +1,5 @@
-//! What a forged journal, or a stranger who may write beside a run, could have root do: for each
-//! kind of undo a canary, which must be whole afterwards.
+//! What a forged journal, or another user with write access next to a run, could have root do: for
+//! each kind of undo a canary, which must be whole afterwards.
 
 use super::own::Own;
 use super::{StepRunner, image, undo, zram};
@@ -16,7 +16,7 @@ use std::process::Child;
 const CELL: &str = "0123456789abcdef";
 const STRANGER: u32 = 65534;
 
-/// A place for one attack, on a run of its own.
+/// A place for one attack, on its own run.
 struct Lab {
     folder: tempfile::TempDir,
     run: String,

@@ -99,7 +99,7 @@ fn take_down(word: &str, made: &Made, own: &Own) -> Result<()> {
     (take_down.removals)(&remains).iter().try_for_each(remove)
 }
 
-/// What a note holds, and who wrote it; `None` where there is none any more.
+/// What a note holds, and the user that wrote it; `None` where there is none any more.
 fn note(path: &Path) -> Result<Option<(String, u32)>> {
     let Some(note) = entry(path)? else { return Ok(None) };
     let file = match note.open() {
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Journals are read by later versions, and what one has written must be read as it was meant.
+    /// Journals are read by later versions, and must have the same meaning for them.
     #[test]
     fn what_plug_ins_take_down_is_read_as_it_is_written() {
         for undo in [named("remove_group", "pickfsx"), stop("/dev/md/pickfsx"), stop_of("7069", "/dev/null")] {
@@ -410,7 +410,7 @@ mod tests {
         }
     }
 
-    /// A user who may write to the folder above can arrange this after the journal was written.
+    /// A user with write access to the folder above can arrange this after the journal was written.
     #[test]
     fn a_link_in_the_path_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();

@@ -58,8 +58,8 @@ pub(crate) fn remove(note: &Entry, shown: &Path) -> Result<()> {
     std::fs::remove_file(note.path()).with_context(|| format!("cannot remove {shown}"))
 }
 
-/// Algorithm and size as they were noted; earlier versions noted neither. A disk has no size until
-/// it got its algorithm.
+/// Algorithm and size as noted; earlier versions noted neither. A disk has no size until it got its
+/// algorithm.
 fn is_same(noted: [Option<&str>; 2], size: &str, chooser: &str) -> bool {
     match noted {
         [Some(algorithm), Some(bytes)] => size == "0" || size == bytes && chosen(chooser) == Some(algorithm),

@@ -76,8 +76,7 @@ pub static ALL: &[&dyn Workload] = &[
     &trees::walk::Walk,
 ];
 
-/// What is constant about a workload: data in a file of its own, but for what is code
-/// (`described!`).
+/// What is constant about a workload: data in its own file, but for what is code (`described!`).
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Description {
@@ -88,8 +87,7 @@ pub struct Description {
     pub settings: &'static [Setting],
     /// The setting that a bare value stands for in a plan.
     pub main_setting: &'static str,
-    /// Settings by which a plan chooses what is run, or what that loads, besides those that are
-    /// commands.
+    /// Settings by which a plan chooses what is run, or what that loads, apart from commands.
     #[serde(deserialize_with = "list")]
     pub choose_programs: &'static [&'static str],
     /// The timed parts, in order.
@@ -157,7 +155,7 @@ impl Default for Description {
     }
 }
 
-/// A workload's description: its file beside the code, the rows of its settings, and the tree of
+/// A workload's description: its file next to the code, the rows of its settings, and the tree of
 /// files that it works on.
 macro_rules! described {
     ($file:literal, $settings:expr $(, $dataset:path)?) => {{
@@ -204,8 +202,8 @@ pub trait Workload: Sync {
         judged(&self.phases(settings), self.description().judged)
     }
 
-    /// Commands of the work that its user chose with it, with what each is for; without those that
-    /// are settings.
+    /// Commands of the work that its user chose with it, with the purpose of each; without commands
+    /// that are settings.
     fn chosen_commands(&self, _settings: &Settings) -> Vec<(&'static str, Argv)> {
         Vec::new()
     }
@@ -225,7 +223,7 @@ pub trait Workload: Sync {
     }
 
     /// What is run after caches were dropped, so that a cold phase does not pay for loading
-    /// programs: besides the programs of `needs`, which are asked for their version.
+    /// programs: in addition to the programs of `needs`, which are asked for their version.
     fn warm_up(&self, _settings: &Settings, _place: &Place) -> Vec<Argv> {
         Vec::new()
     }
@@ -275,8 +273,8 @@ pub trait Workload: Sync {
         Vec::new()
     }
 
-    /// What is brought from another disk than the one under test, for guests, which get such a disk
-    /// of their own.
+    /// What is brought from another disk than the one under test, for guests, which get such their
+    /// own disk.
     fn other_disk(&self, _settings: &Settings, _place: &Place) -> Option<OtherDisk> {
         None
     }
@@ -304,7 +302,7 @@ pub trait Workload: Sync {
     }
 }
 
-/// A tree that is to be on a disk of its own.
+/// A tree that is to be on its own disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherDisk {
     pub tree: PathBuf,

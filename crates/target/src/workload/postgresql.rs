@@ -5,7 +5,7 @@ use crate::stack::take_down::{Act, Named, Removal, TakeDown, There};
 
 /// The small segment of System V shared memory that a server leaves when it is killed: by it a
 /// second server would see that the first still runs. Only what the noted server made itself, as
-/// the number may have been given again, and what belongs to the user who wrote the note.
+/// the number may have been given again, and what belongs to the user that wrote the note.
 pub(crate) const SEGMENT: TakeDown = TakeDown {
     word: "remove_segment",
     named: Named::InNote("postmaster.pid"),

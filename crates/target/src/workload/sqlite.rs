@@ -69,7 +69,7 @@ impl Workload for Sqlite {
         many.into_iter().collect()
     }
 
-    /// Vacuuming writes a second file beside the first, and a journal of its pages.
+    /// Vacuuming writes a second file next to the first, and a journal of its pages.
     fn bytes(&self, settings: &Settings) -> Option<u64> {
         Some(Amounts::of(settings).all().saturating_mul(BYTES_OF_ROW).saturating_mul(3))
     }
@@ -146,7 +146,7 @@ fn verify(stage: &mut Stage, database: &Path, wanted: &ExpectedRows) -> Result<(
     Ok(())
 }
 
-/// With nobody's own configuration, and at the first error it ends.
+/// Without a user's configuration; it ends at the first error.
 fn sqlite3(database: &Path) -> Vec<String> {
     argv(["sqlite3", "-init", "/dev/null", "-batch", "-bail", &text(database)])
 }
@@ -196,7 +196,7 @@ impl Writer<'_> {
     fn new(amounts: &Amounts) -> Writer<'_> {
         let mut content = Content::new();
         let text = content.like(Stuff::Source, &mut Random::new(1, 1), TEXT_OF_ROWS);
-        // As letters, since a statement is text; line ends and quotes come as they are.
+        // As letters, since a statement is text; line ends and quotes are kept.
         let letter = |byte: &u8| if byte.is_ascii_graphic() || *byte == b'\n' { char::from(*byte) } else { ' ' };
         Writer {
             amounts,

@@ -358,7 +358,7 @@ fn attributes(call: &Call) -> Option<Request> {
     Some(Request::File(file))
 }
 
-/// What says which descriptor is which file, and who started whom.
+/// Calls that show which descriptor is which file, and which process started which.
 fn bookkeeping(call: &Call) -> Option<Request> {
     let [a, b, c, d, e, f] = call.arguments;
     Some(match call.number {

@@ -21,7 +21,7 @@ pub(crate) fn class_of(bytes: &[u8]) -> u8 {
     class.min(CLASSES - 1)
 }
 
-/// The class of a file as it is now, if it still has this size.
+/// The present class of a file, if it still has this size.
 pub(crate) fn class_of_file(path: &Path, bytes: u64) -> u8 {
     let mut sample = Vec::new();
     let same = |file: &std::fs::File| file.metadata().is_ok_and(|found| found.is_file() && found.len() == bytes);

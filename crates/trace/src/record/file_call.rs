@@ -83,7 +83,7 @@ impl Looker<'_> {
     }
 
     /// A name that is moved between watched and other folders: the other one stands for a name
-    /// beside the watched ones.
+    /// outside of the watched ones.
     fn brought(&mut self, from: FileOperand, to: FileOperand) -> (FileOperand, FileOperand) {
         match (from, to) {
             (FileOperand::Elsewhere(from), to @ FileOperand::Path(..)) => match self.scope.stand_in(&from, true) {

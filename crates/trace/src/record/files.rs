@@ -34,7 +34,7 @@ pub struct Mapping {
 pub(crate) struct OpenFile {
     pub descriptor: i32,
     pub place: Vec<u8>,
-    /// open(2)'s, without those that make or cut it.
+    /// open(2)'s, without flags that make or cut it.
     pub flags: u64,
     pub position: u64,
 }

@@ -27,7 +27,7 @@ const HELLO: i32 = -1_000_000;
 const FLUSH: i32 = -999_999;
 /// As in the C file: closing it asks for nothing.
 const PROBE: i32 = -999_998;
-/// As in the C file: closing it says that the library is loaded.
+/// As in the C file: closing it signals that the library is loaded.
 const LOADED: i32 = -999_997;
 /// As in the C file.
 const KNOWN_FOLDER: u8 = 1;
@@ -258,8 +258,8 @@ impl Preload {
         Ok(())
     }
 
-    /// Waits for those that have their place in the order and are about to be written down. Any
-    /// that still comes later comes late, and is not lost.
+    /// Waits for entries that have their place in the order and are about to be written. Any that
+    /// still comes later comes late, and is not lost.
     fn find(&mut self, limit: u64) -> Result<()> {
         let wanted = self.sequence.wanted(limit, self.most())?;
         let mut wait = 0;

@@ -25,7 +25,7 @@ const MANY: u32 = 3;
 /// How often it is looked whether the thread runs without stops.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Who stops how quickly, and who is held.
+/// How quickly each thread stops, and which ones are held.
 #[derive(Default)]
 pub(crate) struct Processor {
     pace: Pace,

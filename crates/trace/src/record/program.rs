@@ -1,5 +1,5 @@
 //! What is known of a watched program: its threads, their descriptors and mappings, and what comes
-//! of each call. Who sees the calls, a tracer or a log, is a [`World`].
+//! of each call. What sees the calls, a tracer or a log, is a [`World`].
 
 mod ends;
 
@@ -135,7 +135,7 @@ impl<'a> Program<'a> {
         self.begun.is_some()
     }
 
-    /// Times to think are free of stops as they are written, because some calls have none.
+    /// Times to think are written without stops, because some calls have none.
     pub(crate) fn has_unstopped_calls(&mut self) {
         self.stop_cost = Some(StopCost::new(Vec::new()));
     }

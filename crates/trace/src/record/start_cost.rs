@@ -1,5 +1,5 @@
 //! What the start of a program takes more of processor time because it is recorded, as another
-//! process finds it out beside the program (`starts.rs`).
+//! process measures it while the program runs (`starts.rs`).
 
 use pickfs_system::sys::process::wait_with_usage;
 use std::io::Read;
@@ -20,7 +20,7 @@ pub struct Start {
     pub stop_ns: u64,
 }
 
-/// Found out beside the program, once it has started many others.
+/// Measured while the program runs, once it has started many others.
 pub(crate) struct StartCost {
     /// What prints it.
     command: Option<Command>,
@@ -40,7 +40,7 @@ impl StartCost {
         self.used_ns.load(Relaxed)
     }
 
-    /// The library was loaded once more. None as long as it is not known what that takes.
+    /// The library was loaded once more. `None` until the time that this takes is known.
     pub(crate) fn loaded(&mut self) -> Option<Start> {
         self.loads += 1;
         let command = if self.loads == MANY { self.command.take() } else { None };

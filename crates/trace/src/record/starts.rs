@@ -2,7 +2,7 @@
 //! loading of the library, and its stops, of which the dynamic linker makes a hundred.
 //!
 //! A program that does nothing is started some times in each of three ways: watched without stops
-//! at calls, the same with the library, and recorded. That happens in a process of its own, since a
+//! at calls, the same with the library, and recorded. That happens in its own process, since a
 //! process has one timer, and each recorder needs one.
 
 use super::preload::Preload;
@@ -28,7 +28,7 @@ pub fn print(starter: impl Fn() -> Command) -> Result<()> {
     let loaded = lives(starter(), Preload::new(None)?, false)?;
     let recorded = lives(starter(), Preload::new(None)?, true)?;
     let Start { load_ns, stop_ns } = start(&alone, &loaded, &recorded)?;
-    // Who asked for it may be gone.
+    // The process that asked for it may be gone.
     let _ = writeln!(std::io::stdout(), "{load_ns} {stop_ns}");
     Ok(())
 }

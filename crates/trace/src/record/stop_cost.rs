@@ -51,8 +51,8 @@ impl StopNs {
 
 /// The cost of one stop while the program runs. It is three times as much where the recorder is on
 /// another processor, and that changes within a program. So the library in it stops twice for
-/// nothing as soon as it is loaded, and now and then again. Until it has, the loop of calls that
-/// mean nothing must do.
+/// nothing once loaded, and now and then again. Until it has, the loop of calls that mean nothing
+/// must do.
 #[derive(Debug)]
 pub(crate) struct StopCost {
     alone: u64,

@@ -1,4 +1,4 @@
-//! Threads and processes of the program: who shares what with whom.
+//! Threads and processes of the program, and what they share.
 
 use super::cpu_clock::CpuClock;
 use super::files::{Descriptors, Mappings, Objects, Shared};

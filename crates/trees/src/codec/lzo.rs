@@ -127,7 +127,7 @@ mod tests {
         let mut lzo = Lzo::new();
         assert_eq!(lzo.bytes(&[]), 3);
         assert_eq!(lzo.bytes(b"0123456789"), 14);
-        // Four literals, one match of distance 4 to the tail, then what is left of the tail.
+        // Four literals, one match of distance 4 to the tail, then the rest of the tail.
         let zeros = lzo.bytes(&[0; 4096]);
         assert!((4096 / 255 + 3..4096 / 255 + 40).contains(&zeros), "{zeros}");
         assert_eq!(lzo.bytes(&[0; 4096]), zeros, "the table is cleared");

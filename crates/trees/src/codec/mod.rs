@@ -1,7 +1,7 @@
 //! What compressors of file systems make of a piece of content: sizes only, nothing is kept.
 //!
-//! It must not know file systems: extents, sectors and who gives up when are `store`'s. But what a
-//! codec is includes how it is fed: btrfs hands LZO and zlib one page after another.
+//! It must not know file systems: extents, sectors and the choice to give up are `store`'s. But
+//! what a codec is includes how it is fed: btrfs hands LZO and zlib one page after another.
 
 mod lzo;
 
@@ -71,7 +71,7 @@ pub struct Chunks {
     /// Before the compressed bytes of each.
     pub header: u64,
     /// Results are rounded up to whole blocks of this many bytes. A piece that saves no block is
-    /// stored as it is.
+    /// stored uncompressed.
     pub block: u64,
 }
 
@@ -133,7 +133,7 @@ impl Meter {
     }
 
     /// A total of four bytes, then for each page its length in four bytes and its stream. No length
-    /// crosses the end of a page of the result: what is left there is skipped.
+    /// crosses the end of a page of the result: the rest of the page is skipped.
     fn lzo(&mut self, piece: &[u8]) -> u64 {
         const LENGTH: u64 = 4;
         let mut written = LENGTH;

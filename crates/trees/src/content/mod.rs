@@ -41,11 +41,11 @@ pub const MEDIA: Recipe = Recipe { vocabulary: 0, repeats: 0, longest: 0, reach:
 /// The most that a step may write beyond what it counts.
 const SLACK: usize = 4096 + 64;
 
-/// Makes content in a buffer of its own, again and again.
+/// Makes content in its own buffer, again and again.
 pub struct Content {
     vocabularies: [Option<Vocabulary>; VOCABULARIES.len()],
     buffer: Vec<u8>,
-    /// Found once for each stuff and size: who makes many files asks for the same ones again and
+    /// Found once for each stuff and size, as makers of many files ask for the same ones again and
     /// again.
     known: Vec<((Stuff, usize), Recipe)>,
 }

@@ -35,7 +35,7 @@ pub(crate) struct Drawn {
     pub amount: Amount,
 }
 
-/// Files of one kind and range of sizes, and those that were drawn of them.
+/// Files of one kind and range of sizes, and the sample drawn from them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stratum {
     pub files: f64,
@@ -141,7 +141,8 @@ impl Stratum {
         sum(&self.drawn, |drawn| drawn.amount.bytes) / self.size()
     }
 
-    /// What a byte more takes, on the line; and what the line takes from the data besides the mean.
+    /// What a byte more takes, on the line; and what the line takes from the data apart from the
+    /// mean.
     fn slope(&self) -> (f64, f64) {
         let (x, y) = (self.mean_size(), sum(&self.drawn, |drawn| drawn.amount.bytes) / self.count());
         let across = sum(&self.drawn, |drawn| (drawn.size - x).powi(2));

@@ -27,7 +27,7 @@ pub(crate) struct Contents {
     pub data: u64,
     /// Number of pieces in the file.
     pub count: u64,
-    /// By place: the first, and those that were drawn.
+    /// By place: the first, and the drawn ones.
     pub pieces: Vec<Piece>,
 }
 

@@ -41,7 +41,7 @@ impl Effort {
     }
 }
 
-/// Files of each stratum, and pieces of each file besides the first, that the first round reads.
+/// Files of each stratum, and pieces of each file after the first, that the first round reads.
 const FIRST_FILES: usize = 6;
 const FIRST_PIECES: u64 = 4;
 /// A round grows the strata that make up so much of the variance.
@@ -80,7 +80,7 @@ pub struct Predicted {
 struct Layer<'a> {
     range: &'a Range,
     samples: Vec<&'a Sample>,
-    /// Number of samples to read, and of pieces to read from each besides the first.
+    /// Number of samples to read, and of pieces to read from each after the first.
     files: usize,
     pieces: u64,
     seen: BTreeMap<usize, SampledFile>,
@@ -91,12 +91,12 @@ struct Layer<'a> {
 struct SampledFile {
     size: f64,
     amounts: Amounts,
-    /// Pieces besides the first that were asked for; all that there are if it was read whole.
+    /// Pieces asked for, without the first; all that there are if it was read whole.
     pieces: u64,
     whole: bool,
 }
 
-/// One file to read: its layer, its place there, pieces besides the first.
+/// One file to read: its layer, its place there, pieces without the first.
 #[derive(Clone, Copy)]
 struct Task {
     layer: usize,

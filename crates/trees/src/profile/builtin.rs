@@ -49,7 +49,7 @@ pub fn profile(like: &str) -> Result<Profile> {
     Profile::parse(&text).with_context(|| format!("in {like}"))
 }
 
-/// The names of all, for who named none of them.
+/// The names of all.
 pub fn names() -> String {
     ALL.iter().map(|builtin| builtin.name).collect::<Vec<_>>().join(", ")
 }

@@ -17,7 +17,7 @@ pub(crate) fn kind(name: &[u8], executable: bool) -> Kind {
     }
 }
 
-/// No ending that says anything is longer.
+/// No meaningful ending is longer.
 const LONGEST: usize = 10;
 
 /// Behind the last dot, looking through numbers and marks of copies: `libc.so.6`, `notes.txt~`,

@@ -56,7 +56,7 @@ fn affordable(sizes: Vec<&SizeGroup>) -> Vec<&SizeGroup> {
     sizes.into_iter().take_while(fits).collect()
 }
 
-/// The kinds of those that repeat one before them.
+/// The kinds of digests that repeat one before them.
 fn repeats_among(mut digests: Vec<(u128, u64, Kind)>) -> Vec<Kind> {
     digests.sort_unstable();
     digests.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].2).collect()

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// For keys that are numbers: one multiplication (Fibonacci hashing, Knuth 1973), as names of our
-/// own make no collisions on purpose.
+/// For keys that are numbers: one multiplication (Fibonacci hashing, Knuth 1973), as our own names
+/// make no collisions on purpose.
 #[derive(Default)]
 pub(crate) struct Mixer(u64);
 

@@ -160,7 +160,7 @@ impl Survey {
     }
 }
 
-/// One file of those that have several names.
+/// A file that has several names.
 #[derive(Clone, Copy)]
 struct LinkedFile {
     /// Rank of its lowest name, by which it is counted.

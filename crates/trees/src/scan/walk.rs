@@ -348,7 +348,7 @@ impl Problems {
 }
 
 /// A path as text that a terminal takes for nothing else: what is no text as U+FFFD, control
-/// characters and those that change the direction of writing as escapes, the end of a long one.
+/// characters and changes of the direction of writing as escapes, the end of a long one.
 pub fn sanitize(path: &[u8]) -> String {
     const LONGEST: usize = 160;
     let path = if path.is_empty() { b"." } else { path };

@@ -95,7 +95,7 @@ fn levels(profile: &Profile) -> Vec<Level> {
     }
 }
 
-/// Directories below those that have some already; files by depth.
+/// Directories below ones that have some already; files by depth.
 fn modelled(model: &Directories, files: u64) -> Vec<Level> {
     let mut random = Random::new(model.count, model.deepest);
     let mut folders = vec![(0u64, 0u64)]; // depth, subdirectories

@@ -76,14 +76,14 @@ pub enum By {
 
 /// Larger files are mixed in themselves.
 const MIXED: u64 = 8 * codec::PIECE as u64;
-/// What a file system in memory gives out at a time, and keeps for each entry besides.
+/// What a file system in memory gives out at a time, and what it adds for each entry.
 const PAGE: u64 = 4096;
 const ENTRY: u64 = 1024;
 /// What names look like unless a profile says.
 const USUAL_LENGTHS: [u64; 5] = [4, 9, 12, 16, 30];
 
 impl TreeLayout {
-    /// A profile that is not sound is refused in words for who wrote it.
+    /// An unsound profile is refused with a message for its author.
     pub fn new(profile: &Profile, shape: &Shape, seed: u64) -> Result<TreeLayout> {
         ensure!(shape.files > 0 || shape.bytes == 0, "a tree of no files cannot hold {} bytes", shape.bytes);
         ensure!(shape.files < 1 << 32, "a tree of {} files is larger than pickfs makes", shape.files);
@@ -186,7 +186,7 @@ fn plain(class: &Class, stream: u32, bytes: u64) -> File {
     File { bytes, hole, stream, mixture, by, kind: class.kind, executable, name_length }
 }
 
-/// What is to be known of files besides their sizes, which rise.
+/// Sets everything of files but their sizes, which rise.
 fn dress(class: &Class, files: &mut [File], mixtures: &mut Vec<Mixture>) {
     mix(class, files, mixtures);
     every(class.executable, files.len(), |place| files[place].executable = true);

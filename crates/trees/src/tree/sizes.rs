@@ -13,8 +13,7 @@ pub(crate) fn sizes(class: &Class, files: u64, bytes: u64) -> Vec<u64> {
     sizes
 }
 
-/// As many of the largest sizes as belong to `files` files, spread evenly over those that are
-/// known.
+/// As many of the largest sizes as belong to `files` files, spread evenly over the known ones.
 fn tops(largest: &[u64], files: u64, of: u64) -> Vec<u64> {
     let count = (largest.len() as u128 * u128::from(files) / u128::from(of.max(1))) as u64;
     let count = count.max(1).min(files).min(4 * largest.len() as u64);
@@ -89,8 +88,8 @@ pub(crate) fn exponential(x: f64) -> f64 {
 }
 
 /// Makes the sum right where that distorts least: a little more or less of the hundredth of the
-/// files that are largest but for those that are known, or of more of them; else other largest
-/// ones, as a part of a tree has no file as large as the whole; else all.
+/// files that are largest apart from known ones, or of more of them; else other largest ones, as a
+/// part of a tree has no file as large as the whole; else all.
 fn fitted(mut body: Vec<u64>, mut tops: Vec<u64>, bytes: u64) -> Vec<u64> {
     let sum = |sizes: &[u64]| sizes.iter().sum::<u64>();
     let left = bytes.saturating_sub(sum(&tops));

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Streams of random numbers beyond those of files.
 const NAMES: u64 = 1 << 63;
 const LINKS: u64 = 1 << 62;
-/// Bits of a stream number that count a file's pieces: each piece has a random stream of its own.
+/// Bits of a stream number that count a file's pieces: each piece has its own random stream.
 const STREAMS: u32 = 24;
 
 /// Makes the tree in `root`, which is made too where it is not there.
@@ -123,7 +123,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Symbolic links to files beside them, and further names of files somewhere else.
+    /// Symbolic links to files in the same folder, and further names of files somewhere else.
     fn links(&self) -> Result<()> {
         let mut random = Random::new(self.outline.seed, LINKS);
         let places: Vec<usize> = (0..self.outline.directories.len())

@@ -135,7 +135,7 @@ fn is_mac(word: &str) -> bool {
     [':', '-'].into_iter().any(|between| has_groups(word, between, &[2; 6]) && is_all_hex(between))
 }
 
-/// With a port, a prefix or a zone too. Those that every machine has say nothing.
+/// With a port, a prefix or a zone too. Addresses that every machine has identify none.
 fn is_ip(word: &str) -> bool {
     let bare = word.split(['/', '%']).next().unwrap_or(word);
     let in_brackets = bare.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(inside, _)| inside);

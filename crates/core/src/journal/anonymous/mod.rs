@@ -1,8 +1,8 @@
 //! A journal without what identifies people and machines, and without secrets: paths, addresses,
 //! UUIDs, serial numbers, labels, names, passwords. Figures, file systems and models of hardware
-//! stay, as they are what is shared. Facts are kept by a list of names ([`facts`]); words of all
-//! other text are replaced by their looks ([`kinds`]). Steps are left out: they are for undoing, on
-//! one machine.
+//! stay: they are what is shared. Facts are kept by a list of names ([`facts`]); words of all other
+//! text are replaced by their looks ([`kinds`]). Steps are left out: they are for undoing, on one
+//! machine.
 
 mod facts;
 mod kinds;
@@ -63,8 +63,8 @@ impl Anonymous {
         anonymous
     }
 
-    /// All lines of a journal; not those that are left out or torn. It is read twice, as a line may
-    /// name what stands in an earlier one.
+    /// All lines of a journal, without left-out and torn ones. It is read twice, as a line may name
+    /// what stands in an earlier one.
     pub fn lines(&mut self, journal: &str) -> Vec<String> {
         journal.lines().for_each(|line| drop(self.line(line)));
         let is_link = |line: &str| matches!(serde_json::from_str(line), Ok(Record::Chain(_)));
@@ -241,7 +241,7 @@ impl Anonymous {
         self.replace(Kind::Path, whole)
     }
 
-    /// Those that begin like words do.
+    /// Paths that begin like words do.
     fn without_paths(&mut self, text: &str) -> String {
         let (mut made, mut rest) = (String::new(), text);
         while let Some(at) = rest.find('/') {

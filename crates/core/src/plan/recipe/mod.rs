@@ -1,6 +1,6 @@
 //! Recipes: works as data. A recipe is one TOML file that names files and a server to be made,
 //! phases that start programs, and what is read from what these print. Its text travels with the
-//! plan, so nothing beside the journal is needed.
+//! plan, so only the journal is needed.
 //!
 //! Checked as a plan is, with all complaints at once.
 
@@ -74,7 +74,7 @@ pub(crate) struct Rule {
     pub otherwise: Option<Amount>,
     /// Where this one is given, it is not.
     pub unless: Option<&'static str>,
-    /// Values with a reason and a remedy: those that fit, or those that do not.
+    /// Refused values, with a reason and a remedy: matches of the expression, or everything else.
     pub refused: Vec<(Regex, bool, &'static str, &'static str)>,
     /// Values that make the server promise less.
     pub weakens: Option<Regex>,
@@ -94,7 +94,7 @@ pub enum Content {
     Bytes(Amount),
 }
 
-/// A program that runs beside the phases.
+/// A program that runs during the phases.
 #[derive(Debug)]
 pub struct ServerOf {
     pub run: Command,
@@ -266,7 +266,7 @@ impl Recipe {
         (!rules.is_empty()).then(|| if found.is_empty() { "nothing".into() } else { found.join(" ") })
     }
 
-    /// The settings, and the defaults of those that are not given.
+    /// The settings, with the defaults of missing ones.
     fn with_defaults(&self, settings: &Settings) -> Settings {
         // A journal may say anything, and only lists may make many words of one.
         let is_list = |row: &Setting| matches!(row.kind, SettingKind::Counts | SettingKind::Texts);
@@ -277,7 +277,7 @@ impl Recipe {
         Settings(self.settings.iter().filter_map(|row| Some((row.name.to_string(), value(row)?))).collect())
     }
 
-    /// Every command with what it is for, in order, but those that print versions.
+    /// Every command with its purpose, in order, without commands that print versions.
     pub fn commands(&self) -> Vec<(&'static str, &Command)> {
         let server = self.server.iter().flat_map(|server| {
             let facts = server.facts.iter().map(|command| ("facts", command));
@@ -299,7 +299,7 @@ impl Recipe {
         server.chain(of_phases).collect()
     }
 
-    /// What its words and amounts stand for, with what is named besides settings.
+    /// What its words and amounts stand for: settings and other names.
     pub fn values(&self, settings: &Settings, named: impl IntoIterator<Item = (&'static str, String)>) -> Values {
         let named = named.into_iter().collect();
         let mut values = Values { settings: self.with_defaults(settings), named, lists: self.words.clone() };
@@ -312,7 +312,7 @@ impl Recipe {
         values
     }
 
-    /// Each phase as it is played: its name, and what its `each` stands for in it.
+    /// Each phase in the form that is played: its name, and what its `each` stands for in it.
     pub fn played(&self, values: &Values) -> Vec<(String, &PhaseOf, Values)> {
         let each = |phase| {
             let phase: &PhaseOf = phase;

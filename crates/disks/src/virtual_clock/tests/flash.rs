@@ -99,8 +99,8 @@ pub(crate) fn in_order(make: Make) -> Result<(), String> {
     Ok(())
 }
 
-/// A full drive is slower by what its dies do beside the host's programs; TRIM of all of it gives
-/// back the speed of an empty one.
+/// A full drive is slower by what its dies do in addition to the host's programs; TRIM of all of it
+/// gives back the speed of an empty one.
 pub(crate) fn trimmed(make: Make) -> Result<(), String> {
     const MANY: usize = 1 << 15;
     let empty = small("sata-ssd", 0, UNITS, 0.0);

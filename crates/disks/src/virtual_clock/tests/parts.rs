@@ -34,7 +34,7 @@ fn alone(clock: &mut Clock, asked: Asked) -> [u64; PARTS] {
     parts
 }
 
-/// What is left over would be in the queue, too.
+/// The rest would be in the queue, too.
 #[test]
 fn a_request_to_a_disk_that_rests_waits_for_no_other() {
     for name in ALL.iter().map(|entry| entry.name) {

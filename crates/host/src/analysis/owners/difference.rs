@@ -66,7 +66,7 @@ pub fn between(target: &Breakdown, reference: &Breakdown) -> Option<Difference> 
 }
 
 impl Difference {
-    /// Causes that are at least a tenth of the difference, also those that work against it; the
+    /// Causes that are at least a tenth of the difference, also causes that work against it; the
     /// largest first. None that its removal has not confirmed.
     pub fn named(&self) -> impl Iterator<Item = &Cause> {
         self.large().filter(|cause| self.proof_of(cause).is_none_or(|proof| proof.outcome != Outcome::Refuted))
@@ -88,7 +88,7 @@ impl Difference {
         all
     }
 
-    /// The proof that takes the least away besides the cause.
+    /// The proof that takes the least away apart from the cause.
     pub fn proof_of(&self, cause: &Cause) -> Option<&Proof> {
         let takes = |proof: &&Proof| proof.removal.takes(cause.state, &cause.owner);
         self.proofs.iter().filter(takes).min_by_key(|proof| proof.removal.is_of_all())

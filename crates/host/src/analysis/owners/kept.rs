@@ -1,4 +1,4 @@
-//! An explanation as it is kept beside its journal, for the reports of the run.
+//! An explanation in the form that is kept next to its journal, for the reports of the run.
 
 use super::{ALL, Breakdown, Difference};
 use crate::analysis::plain::plain;
@@ -87,7 +87,7 @@ impl Kept {
     }
 
     /// For each pair of targets, the difference of all phases, or of the one phase that was
-    /// explained. Only those that matter.
+    /// explained. Only differences that matter.
     pub fn whole(&self) -> impl Iterator<Item = &Pair> {
         let are_alike = |one: &Pair, other: &Pair| {
             (&one.work, &one.target, &one.reference) == (&other.work, &other.target, &other.reference)

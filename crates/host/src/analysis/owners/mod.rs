@@ -1,6 +1,6 @@
-//! Where the time of a phase in a simulation went: instructions by who executed them, and idle time
-//! by what ended it. One processor and a counted clock make it exact, so what is left is an error,
-//! and is shown.
+//! Where the time of a phase in a simulation went: instructions by the code that executed them, and
+//! idle time by what ended it. One processor and a counted clock make it exact, so a remainder is
+//! an error, and is shown.
 
 mod difference;
 mod kept;

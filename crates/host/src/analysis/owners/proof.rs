@@ -82,7 +82,7 @@ impl Removal {
         }
     }
 
-    /// It takes away much besides what it is for.
+    /// It takes away much more than its cause.
     pub(crate) fn is_of_all(&self) -> bool {
         *self == Removal::Processor
     }
@@ -122,8 +122,8 @@ impl Removal {
 }
 
 impl Proof {
-    /// Of a target and its reference, each as it was and without the cause. `compression` is how
-    /// many times as fast each compresses.
+    /// Of a target and its reference, each with and without the cause. `compression` is how many
+    /// times as fast each compresses.
     pub fn of(
         removal: &Removal,
         [target, reference]: [&Breakdown; 2],

@@ -1,4 +1,4 @@
-//! Who a function of a guest works for, a row each. The first row that fits counts.
+//! The owner of a guest's function, a row each. The first row that fits counts.
 
 /// What the processor did, as tables and sentences call it.
 pub(crate) const PROGRAM: &str = "the program";

@@ -13,7 +13,7 @@ const MAGIC: std::ops::Range<usize> = 257..262;
 /// A tar archive (POSIX.1-1988 "ustar", as GNU tar writes it) while it is read.
 pub(crate) struct Dated<R> {
     archive: R,
-    /// Seconds since 1970 from which on a file is of this run, and those that it gets.
+    /// Seconds since 1970 from which on a file is of this run, and the time that it gets.
     since: u64,
     date: u64,
     block: [u8; BLOCK],

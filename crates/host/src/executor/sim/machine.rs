@@ -308,7 +308,7 @@ impl Simulations {
         (0..).find(|slot| !is_taken(slot)).unwrap_or_default()
     }
 
-    /// As the plan says, else one a processor, of those that fit into half of the memory that is
+    /// The plan's number, else one a processor, as far as they fit into half of the memory that is
     /// free now.
     fn jobs(&self) -> usize {
         if self.furnished.plan.jobs > 0 {
@@ -511,7 +511,7 @@ impl Machine for Simulations {
             return;
         }
         if let Some(files) = &running.explanation {
-            // What is missing of it is missed by who reads it.
+            // The reader notices what is missing.
             let _ = files.take(&running.records);
         }
         found.facts.insert("simulated disk".into(), running.disk.clone());

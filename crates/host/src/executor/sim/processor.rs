@@ -57,7 +57,7 @@ impl Calibration {
         Some(pickfs_disks::significant(own.dilation / self.dilation, 3).max(1.0))
     }
 
-    /// As it was found.
+    /// The processor that was found.
     pub fn processor(&self) -> Processor {
         Processor { dilation: self.dilation, compression: self.compression().unwrap_or(1.0), processors: 1 }
     }

@@ -24,8 +24,8 @@ const FIRST_ADDRESS: u64 = 4 << 30;
 const APART: u64 = 1 << 30;
 /// The processor has forty bits of address.
 const MOST_MEMORY: &str = "768G";
-/// Current processors need no page tables of their own for the kernel. With each change of them
-/// QEMU forgets what it knows of addresses: that and the rest of the mitigations were a third of a
+/// Current processors need no separate page tables for the kernel. With each change of them QEMU
+/// forgets what it knows of addresses: that and the rest of the mitigations were a third of a
 /// cell's processor time, and 1 % of its simulated time.
 const KERNEL_WORDS: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr tsc=reliable mitigations=off";
 
@@ -78,7 +78,7 @@ pub(crate) fn command(guest: &Guest, machine: &Machine) -> Result<Vec<String>> {
     );
     let mut words: Vec<String> = Vec::new();
     let mut add = |list: &[&str]| words.extend(list.iter().map(|word| word.to_string()));
-    // At the first limit a signal of its own, so that it is not taken for a kill by the host.
+    // At the first limit its own signal, so that it is not taken for a kill by the host.
     let (limit, last) = (machine.limit_seconds, machine.limit_seconds + 10);
     add(&["prlimit", &format!("--cpu={limit}:{last}"), "--"]);
     let common = common(guest, &machine.initramfs, &kernel_words, &machine.console);

@@ -29,7 +29,7 @@ pub(crate) fn in_each_boot(why: &str) -> String {
 /// With how QEMU ended, if it did so itself, and the last words of both.
 pub(crate) fn explained(why: &str, exit: &Exit, console: &Tail) -> String {
     console.finish();
-    // What QEMU says of the processor that it emulates at each start.
+    // What QEMU prints on the processor that it emulates at each start.
     let words = exit.last_words().filter(|words| words.split(" / ").any(|line| !line.contains("TCG doesn't support")));
     let errors = words.map(|words| format!(": {words}")).unwrap_or_default();
     let failed = exit.status.filter(|status| !status.success());

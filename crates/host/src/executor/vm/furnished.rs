@@ -11,7 +11,7 @@ use pickfs_system::process::{Interrupted, argv, run_program};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What a guest's kernel and programs take beside what is staged.
+/// What a guest's kernel and programs take in addition to what is staged.
 pub(crate) const LEAST_MEMORY: u64 = 1 << 30;
 
 pub(crate) struct Furnished {

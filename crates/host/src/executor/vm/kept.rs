@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// In a guest's folder.
 const FOLDER: &str = "saved";
 const ENDING: &str = "boot";
-/// Of one guest; those that were not used for longest go. A boot takes 200 to 350 MB.
+/// Of one guest; the least recently used ones go. A boot takes 200 to 350 MB.
 const MOST: usize = 8;
 /// With less the disk is left to others, and a boot lies in the run's own folder.
 const LEAST_FREE: u64 = 4 << 30;

@@ -55,7 +55,7 @@ struct Running {
     _held: Vec<File>,
 }
 
-/// A guest as it was started.
+/// A started guest.
 struct Started {
     guest: Guest,
     machine: qemu::Machine,

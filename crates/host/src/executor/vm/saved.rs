@@ -134,8 +134,8 @@ pub(crate) fn go_on(state: &Path, socket: &Path, emulator: &mut Connection) -> R
     io::copy(&mut file, &mut stream).map(drop).map_err(Error::from).context("QEMU does not take the guest's state")
 }
 
-/// What a guest waits for: random bytes of its own, so that no two that go on from one state make
-/// the same choices.
+/// What a guest waits for: its own random bytes, so that no two that go on from one state make the
+/// same choices.
 pub(crate) fn word_to_go_on() -> Result<String> {
     let mut bytes = [0; ENTROPY];
     File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).context("no random bytes")?;

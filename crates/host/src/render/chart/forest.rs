@@ -52,7 +52,7 @@ impl View {
         }
     }
 
-    /// A ratio alone, and what it says: "×0.88 (0.84–0.92)".
+    /// A ratio alone, and its text: "×0.88 (0.84–0.92)".
     pub(crate) fn ratio_of(row: &Row, reference: usize) -> (String, String) {
         let found = row.compared_with(reference).or(own(row, reference));
         let is_own = row.figure.is_some() && reference == row.target;

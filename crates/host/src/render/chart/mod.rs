@@ -1,5 +1,5 @@
-//! Charts: forest plots, and those that have two axes. One painter for the page, for the picture of
-//! a report and for pictures that stand alone.
+//! Charts: forest plots, and charts with two axes. One painter for the page, for the picture of a
+//! report and for pictures that stand alone.
 
 pub(crate) mod axis;
 pub(crate) mod effects;
@@ -13,7 +13,7 @@ pub(crate) mod waterfall;
 
 use crate::analysis::{Model, Panel, WorkReport};
 
-/// Panels in the order of the page: of each work first its times, then what stands beside them.
+/// Panels in the order of the page: of each work first its times, then its other panels.
 pub(crate) fn panels(work: &WorkReport) -> impl Iterator<Item = &Panel> {
     work.phases.iter().chain(work.beside.iter().flat_map(|table| &table.panels))
 }
@@ -36,7 +36,7 @@ impl<'a> Sheet<'a> {
         Sheet { model, shown }
     }
 
-    /// Among those that are shown: decides hue and shape.
+    /// Among the shown targets: decides hue and shape.
     pub(crate) fn place(&self, target: usize) -> usize {
         self.shown.iter().position(|shown| *shown == target).unwrap_or(0)
     }

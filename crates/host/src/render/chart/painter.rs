@@ -67,7 +67,7 @@ impl Painter {
         }
     }
 
-    /// As much of a text as fits, with all of it for a reader who points at it.
+    /// As much of a text as fits, with all of it as a tooltip.
     pub(crate) fn text_cut(&mut self, at: (f64, f64), font: &Font, room: f64, text: &str) {
         self.titled(at, font, &cut(text, room, font.size), text);
     }
@@ -147,7 +147,7 @@ impl Painter {
         self.put(format_args!("\n"));
     }
 
-    /// Opens the shapes of a target, `place` being its place among those that are shown.
+    /// Opens the shapes of a target, `place` being its place among the shown ones.
     pub(crate) fn open_series(&mut self, target: usize, place: usize) {
         self.put(format_args!("<g class=\"{}\" data-t=\"{target}\">", series_class(place)));
     }
@@ -163,7 +163,7 @@ impl Painter {
         }
     }
 
-    /// A marker with a value for a reader who points at it.
+    /// A marker with a value as its tooltip.
     pub(crate) fn marker_of(&mut self, (x, y): (f64, f64), place: usize, value: &str) {
         self.put(format_args!(
             "<use href=\"#k{}\" x=\"{x:.1}\" y=\"{y:.1}\"><title>{}</title></use>",
@@ -176,8 +176,8 @@ impl Painter {
         self.put(format_args!("<use href=\"#k{}\" x=\"{x:.1}\" y=\"{y:.1}\"/>", place % SHAPES));
     }
 
-    /// A picture of its own, with all that the page would give it: colours and shapes. `top` is
-    /// where it begins.
+    /// A separate picture, with all that the page would give it: colours and shapes. `top` is where
+    /// it begins.
     pub(crate) fn alone(self, top: f64, title: &str, about: &str) -> String {
         let Painter { width, height, body } = self;
         let (title, about) = (escaped(title), escaped(about));

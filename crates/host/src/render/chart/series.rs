@@ -17,12 +17,12 @@ pub(crate) struct Chart {
     /// For a file's name: letters, digits and hyphens.
     pub name: String,
     pub title: String,
-    /// What the axes are and how to read it, for the caption and for those who cannot see it.
+    /// What the axes are and how to read it, for the caption and for readers who cannot see it.
     pub about: String,
     /// Whose phase; empty for all.
     pub phase: String,
     pub plot: Painter,
-    /// Targets in it, by place among those that are shown.
+    /// Targets in it, by place among the shown ones.
     pub places: Vec<usize>,
 }
 
@@ -82,7 +82,7 @@ fn place_of(point: &analysis::Point, each: &str) -> String {
     if first == last { format!("{each} {first}") } else { format!("{each}s {first} to {last}") }
 }
 
-/// A target's place, and what each of its points says to a reader who points at it.
+/// A target's place, and the tooltip of each of its points.
 type Pointed<'a> = (usize, &'a dyn Fn(&analysis::Point) -> String);
 
 fn one_series(plot: &mut Painter, series: &Series, (x, y): (&Scale, &Scale), (place, value): Pointed) {
@@ -151,7 +151,7 @@ fn share_label(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Written and read are pictures of their own; what is nought all the time has none.
+/// Written and read are separate pictures; what is nought all the time has none.
 pub(crate) fn rates(sheet: &Sheet, work: &WorkReport) -> Vec<Chart> {
     type Rate = fn(&RateStep) -> f64;
     let kinds: [(&str, Rate); 2] = [("written", |step| step.write), ("read", |step| step.read)];
@@ -269,7 +269,7 @@ fn ratio_ticks(scale: &Scale, most: usize) -> Vec<(f64, String)> {
 }
 
 impl Chart {
-    /// A picture of its own, with its title above and who is who below.
+    /// A separate picture, with its title above and the legend of targets below.
     pub(crate) fn alone(self, sheet: &Sheet) -> String {
         const HEAD: f64 = 28.0;
         let mut picture = Painter::new(self.plot.width, 0.0);

@@ -67,7 +67,7 @@ pub(crate) fn file_name(words: &[&str]) -> String {
     name.trim_end_matches('-').to_string()
 }
 
-/// Without those that lie too near to the one before; one stays in any case.
+/// Without values that lie too near to the one before; one stays in any case.
 pub(crate) fn apart(values: Vec<f64>, at: impl Fn(f64) -> f64, room: f64) -> Vec<f64> {
     let one = values.iter().position(|value| *value == 1.0);
     let (below, above) = values.split_at(one.unwrap_or(0));

@@ -1,6 +1,5 @@
 //! What the script reads: for every panel that is compared, and every target that may be the
-//! reference, the judgements as they are to be shown. The script puts them in their places and
-//! computes nothing.
+//! reference, the judgements as text. The script puts them in their places and computes nothing.
 
 use super::LABEL;
 use super::overview::{self, DifferenceCell};

@@ -1,4 +1,4 @@
-//! The report as one page of HTML that needs nothing but itself: no network, no folder beside it,
+//! The report as one page of HTML that needs nothing but itself: no network, no folder next to it,
 //! and no script, which only filters and changes the reference.
 //!
 //! The page is laid out here and computes nothing. The script reads judgements that were made in
@@ -141,7 +141,7 @@ fn system(model: &Model) -> Markup {
 const ICON: &str = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='M1 8h14M1 5v6M15 5v6' \
     stroke='%230072b2' stroke-width='2'/><circle cx='8' cy='8' r='3.5' fill='%230072b2'/></svg>";
 
-/// `about` is for cards of links, `more` what the page may load besides its style.
+/// `about` is for cards of links, `more` what the page may load in addition to its style.
 fn head(title: &str, about: &str, style: &str, more: &str) -> Markup {
     let policy = format!("default-src 'none'; style-src '{}'; {more}base-uri 'none'; form-action 'none'", hash(style));
     html! {

@@ -1,5 +1,5 @@
-//! Tables of what was measured beside the time, of all criteria, of what compresses, and of what
-//! was in effect.
+//! Tables of what was measured apart from the time, of all criteria, of what compresses, and of
+//! what was in effect.
 
 use super::markup::{note, small, text};
 use super::name;
@@ -36,8 +36,8 @@ fn head_of_targets(sheet: &Sheet, first: &str, targets: &[usize]) -> Markup {
     }
 }
 
-/// One table of what was measured beside the time; `first` is the number of its first panel for the
-/// script.
+/// One table of what was measured apart from the time; `first` is the number of its first panel for
+/// the script.
 pub(crate) fn beside(sheet: &Sheet, work: &WorkReport, table: &Table, first: usize) -> Markup {
     let few = table.panels.len() <= MOST_COLUMNS && !table.is_detail();
     let rows = if few { by_target(sheet, work, table, first) } else { by_quantity(sheet, work, table, first) };

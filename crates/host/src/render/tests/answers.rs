@@ -82,7 +82,7 @@ fn assert_one_answer(model: &Model) {
     assert_trades(model);
 }
 
-/// What a target costs is shown beside the time that its row has.
+/// What a target costs is shown with the time of its row.
 fn assert_trades(model: &Model) {
     let (Some(criteria), Some(panel)) = (&model.criteria, model.judged().and_then(|work| work.phases.first())) else {
         return;
@@ -391,7 +391,7 @@ fn a_pick_comes_with_what_to_paste() {
     assert!(!rendered(&open, "html").contains("id=\"use\""));
 }
 
-/// As `pickfs why` keeps it beside the journal.
+/// As `pickfs why` keeps it next to the journal.
 #[test]
 fn an_explanation_is_on_the_first_screen_and_in_every_report() {
     use crate::analysis::owners::{Breakdown, Kept, Pair, Part, Spent, State, between};

@@ -41,7 +41,7 @@ fn each_file_system_has_its_best_and_those_are_ranked() {
     }
 }
 
-/// What targets of one file system differ in is a table of its own where file systems share it.
+/// What targets of one file system differ in is a separate table where file systems share it.
 #[test]
 fn a_shared_factor_has_a_column_for_each_value() {
     let mut lab = Lab::new(&FOUR);

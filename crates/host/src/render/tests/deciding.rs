@@ -349,8 +349,8 @@ fn on_a_busy_machine_more_rounds_are_not_the_advice() {
     assert_eq!(at_most(13.6), "too noisy to say how much slower than the best");
 }
 
-/// The copy takes from a third to three times as long as its original: half as much again says
-/// nothing beside it.
+/// The copy takes from a third to three times as long as its original: compared with that, half as
+/// much again means nothing.
 #[test]
 fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {
     let with = |wild: f64| {
@@ -370,7 +370,7 @@ fn beside_a_broken_yardstick_nothing_within_its_floor_is_clear() {
 }
 
 /// ext4 takes 20 % longer, and half of its time the one simulated processor did the work of the
-/// kernel's workers. Several processors do it beside the program.
+/// kernel's workers. Several processors do it while the program runs.
 #[test]
 fn a_simulated_order_that_turns_round_without_workers_is_open() {
     let with = |own_of_ext4: f64, processors: Option<u64>| {

@@ -131,7 +131,7 @@ pub(crate) fn rendered(model: &Model, format: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Names of who may be picked for the first work.
+/// Names of the targets that may be picked for the first work.
 pub(crate) fn best(model: &Model) -> Vec<&str> {
     let mut names: Vec<&str> = model.works[0].verdict.best.iter().map(|&at| model.targets[at].name.as_str()).collect();
     names.sort();

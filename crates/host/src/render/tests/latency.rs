@@ -1,4 +1,4 @@
-//! What a workload measures itself: latencies in tables of their own, rates, and the small print.
+//! What a workload measures itself: latencies in their own tables, rates, and the small print.
 
 use super::*;
 use crate::wording::marks;

@@ -1,5 +1,5 @@
-//! A new metric or statistic is one row in its crate: no word of this crate names those that are
-//! looked for here in what people and programs read.
+//! A new metric or statistic is one row in its crate: no word of this crate names the ones that
+//! this test looks for in what people and programs read.
 
 use super::lab::{Lab, rendered};
 

@@ -78,7 +78,7 @@ fn one_disk_has_one_name_however_busy_the_machine_was() {
     assert_eq!(name("9.10 ms", "151 MiB/s", "sdb, scheduler bfq, rotational 1"), "a disk that seeks");
 }
 
-/// A run notes what it computes with in types; words beside them decide nothing.
+/// A run notes what it computes with in types; words next to them decide nothing.
 #[test]
 fn a_disk_is_named_by_what_was_noted_in_types() {
     let name = |random_read_ns: f64, rotational: bool| {
@@ -116,8 +116,8 @@ fn a_run_without_a_verdict_has_no_places_and_every_format_says_so() {
     }
 }
 
-/// The best of each file system is a table of its own, in text and Markdown, and only where there
-/// is one.
+/// The best of each file system is a separate table, in text and Markdown, and only where there is
+/// one.
 #[test]
 fn the_best_of_each_file_system_comes_behind_the_places() {
     let mut lab = Lab::new(&["ext4 none", "ext4 bfq", "xfs none", "xfs bfq"]);

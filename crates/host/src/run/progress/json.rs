@@ -91,7 +91,7 @@ impl Progress for Json {
     fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
         let mut values = serde_json::to_value(look).unwrap_or_default();
         if let Value::Object(values) = &mut values {
-            // The line has one of its own, and what the statistics have spent is theirs.
+            // The line has its own one, and what the statistics have spent is theirs.
             values.retain(|name, _| !["at", "alpha"].contains(&name.as_str()));
         }
         values["cells_planned"] = planned.into();

@@ -75,7 +75,7 @@ pub trait Progress {
     fn cell_ended(&mut self, _cell: &Cell, _outcome: &Outcome, _folded: &Folded) {}
     fn round_ended(&mut self, _folded: &Folded) {}
     /// The run made an interim analysis. `_planned` cells are planned up to the next one, including
-    /// those that have ended.
+    /// ended ones.
     fn interim_analysis(&mut self, _look: &Look, _planned: usize, _folded: &Folded) {}
     /// `None` after an error.
     fn end(&mut self, _finish: Option<Finish>) {}

@@ -40,7 +40,7 @@ pub(super) const USAGE: &[Usage] = &[
     Usage { name: "zfs", mkfs: "zpool create", is_pool: true, ..USUAL },
 ];
 
-/// mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS, without those that only a first mount takes.
+/// mount(8), FILESYSTEM-INDEPENDENT MOUNT OPTIONS, without options that only a first mount takes.
 const ANY: &[&str] = &[
     "lazytime", "noatime", "nodev", "nodiratime", "noexec", "nolazytime", "nosuid", "relatime", "ro", "rw",
     "strictatime", "sync",

@@ -1,8 +1,8 @@
 //! What lies between a file system and the work, one file each, in one sorted list: overlayfs,
 //! encrypted folders, shared folders.
 //!
-//! Each keeps what is written in a folder of its own on what lies below, and shows it at a mount
-//! point, where the work or the next layer above lies. It describes what is made once and how it is
+//! Each keeps what is written in its own folder on what lies below, and shows it at a mount point,
+//! where the work or the next layer above lies. It describes what is made once and how it is
 //! mounted, which a cold start does again.
 
 mod bindfs;
@@ -92,7 +92,7 @@ pub struct Above {
     pub(crate) take_down: Option<&'static TakeDown>,
 }
 
-/// What the program of each needs beside itself.
+/// What each program needs apart from itself.
 const FUSE: Need = Need::File { path: "/dev/fuse", hint: "`modprobe fuse`" };
 
 impl Above {

@@ -2,7 +2,7 @@
 //! system.
 //!
 //! All three folders are on the file system under test, as those of a container are: on two file
-//! systems overlayfs would show files under device numbers of their own
+//! systems overlayfs would show files under separate device numbers
 //! (Documentation/filesystems/overlayfs.rst, "Inode properties").
 
 use super::*;

@@ -69,7 +69,7 @@ fn is_sealed(seat: &Seat) -> bool {
 /// The one that the protocol has.
 const PORT: &str = "445";
 const HOST: &str = "127.0.0.1";
-/// Of root, who alone has a password; nothing here is secret.
+/// Of root, the only user with a password; nothing here is secret.
 const USERS: &str = "smb-users";
 const PASSWORD: &str = "pickfs";
 /// MD4 of the password in UTF-16, as smbpasswd(5) has it.

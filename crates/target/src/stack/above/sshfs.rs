@@ -1,4 +1,4 @@
-//! sshfs: a folder shared by an SSH server of our own, on this machine.
+//! sshfs: a folder shared by our own SSH server, on this machine.
 //!
 //! ssh starts the server on a pipe (`ProxyCommand`, `sshd -i`), so there is no port that could be
 //! taken, and no network: what is measured is SFTP, encryption and FUSE. Where the network is

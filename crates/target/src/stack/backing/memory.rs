@@ -1,4 +1,4 @@
-//! A file in memory, as a loop device: what is left is the file system's own cost.
+//! A file in memory, as a loop device: the rest is the file system's own cost.
 
 use super::{Backing, Elsewhere, LOOP_CONTROL, LOSETUP, attach, image_bytes, image_in, room};
 use crate::stack::{Action, Place, Step};
@@ -15,8 +15,8 @@ pub(super) fn with_code(data: Backing) -> Backing {
             LOOP_CONTROL,
             Need::Kernel { filesystem: "tmpfs", hint: "run it on a kernel with tmpfs" },
         ],
-        // A tmpfs of its own, so that its size and its page size are ours: huge pages would come
-        // and go by luck.
+        // A separate tmpfs, so that its size and its page size are ours: huge pages would come and
+        // go by luck.
         prepare: |settings, place| {
             let (folder, bytes) = (folder(settings, place), image_bytes(settings));
             let options = format!("size={},mode=700,huge=never", bytes + SLACK);

@@ -60,13 +60,13 @@ pub struct Backing {
     /// Once per run, before any cell.
     #[serde(skip)]
     pub prepare: fn(&Settings, &Place) -> Vec<Step>,
-    /// For each cell: those that use a device, or the last one, give the devices or the directory.
+    /// For each cell: steps that use a device, or the last one, give the devices or the directory.
     #[serde(skip)]
     pub steps: fn(&Settings, &Place) -> Vec<Step>,
     /// What belongs to the user and is lost: each must be named in full, and agreed to.
     #[serde(skip)]
     pub erases: fn(&Settings) -> Vec<PathBuf>,
-    /// What speaks against it on this machine; devices that are erased are examined besides.
+    /// What speaks against it on this machine; devices to be erased are also examined.
     #[serde(skip)]
     pub objection: fn(&Settings) -> Option<Objection>,
     #[serde(skip)]

@@ -43,7 +43,7 @@ pub(super) fn mount_names<'de, D: Deserializer<'de>>(data: D) -> Result<&'static
 mod tests {
     use crate::stack::fs;
 
-    /// Variants and defaults of our own are no slips.
+    /// Variants and our own defaults are no slips.
     #[test]
     fn what_drivers_mount_with_is_known() {
         for driver in fs::ALL.iter().filter(|driver| !driver.mounting.options.is_empty()) {

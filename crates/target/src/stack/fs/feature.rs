@@ -1,9 +1,9 @@
 //! What file systems can do for their users, by name: the words that a plan may require.
 //!
-//! A feature is there when it can be had of the file system as it is made and mounted: snapshots
-//! can be taken, a file can be compressed. What would take another mkfs, or another mount, is not
-//! there. Where a source is not sure, the feature is left out: a wrong "no" costs a candidate, a
-//! wrong "yes" costs data.
+//! A feature is there when the file system, as made and mounted, offers it: snapshots can be taken,
+//! a file can be compressed. What would take another mkfs, or another mount, is not there. Where a
+//! source is not sure, the feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs
+//! data.
 
 use super::MountOptions;
 use crate::stack::data::list;
@@ -84,7 +84,7 @@ pub struct Features {
     /// As its mkfs makes it by itself, sorted; names of [`FEATURES`].
     #[serde(deserialize_with = "list")]
     pub usual: &'static [&'static str],
-    /// What options, or newer versions of mkfs, bring besides; sorted.
+    /// What options, or newer versions of mkfs, add; sorted.
     #[serde(deserialize_with = "list")]
     pub more: &'static [&'static str],
     #[serde(deserialize_with = "list")]
@@ -154,7 +154,7 @@ impl FsState<'_> {
         on
     }
 
-    /// Whether a word stands in what a program said; `None` where it said nothing, or something
+    /// Whether a word stands in what a program said; `None` where it printed nothing, or something
     /// else altogether: then `sign`, which it always says, is not in it either.
     pub(crate) fn says(&self, fact: &str, sign: &str, word: &str) -> Option<bool> {
         let text = self.facts.get(fact).filter(|text| text.contains(sign))?;

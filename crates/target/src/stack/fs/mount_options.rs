@@ -31,7 +31,7 @@ pub struct Mounting {
     /// empty where no such list is kept.
     #[serde(deserialize_with = "mount_names")]
     pub options: &'static [&'static str],
-    /// Options as they are asked for and as the kernel shows them, where that differs.
+    /// Options with their name in a plan and the kernel's, where these differ.
     #[serde(deserialize_with = "list")]
     pub(super) spellings: &'static [(&'static str, &'static str)],
     /// Whether the kernel shows options of the file system's own.
@@ -49,7 +49,7 @@ pub struct Mounting {
     /// than another unmount.
     #[serde(skip)]
     pub(crate) take_down: Option<&'static TakeDown>,
-    /// Where options in effect, or facts, contradict those that were asked for.
+    /// Where options in effect, or facts, contradict the plan's.
     #[serde(skip)]
     pub(super) mismatches: fn(&Mounting, &[String], &MountOptions, &Facts) -> Vec<String>,
 }

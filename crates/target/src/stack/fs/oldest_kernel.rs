@@ -1,5 +1,5 @@
-//! The oldest kernel of Linux that can read, or write, a file system as it was made: the newest of
-//! the versions that its features need.
+//! The oldest kernel of Linux that can read, or write, a made file system: the newest of the
+//! versions that its features need.
 //!
 //! Distributions carry some features back to older kernels (ext4(5)): an older kernel of theirs may
 //! do.

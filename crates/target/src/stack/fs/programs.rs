@@ -1,5 +1,5 @@
-//! Programs of drivers beside mkfs and mount: what makes data durable, takes snapshots and lists
-//! free space.
+//! Programs of drivers apart from mkfs and mount: what makes data durable, takes snapshots and
+//! lists free space.
 
 use super::spec::filled;
 use super::{Argv, FsSpec, number};
@@ -141,7 +141,7 @@ pub struct Upkeep {
     pub needs: &'static [Need],
     /// Whether it is done while the file system is mounted.
     pub is_mounted: bool,
-    /// Mount options besides the spec's, of the mount after one that is not done while mounted.
+    /// Mount options added to the spec's, of the mount after one that is not done while mounted.
     #[serde(deserialize_with = "list")]
     pub mounted_with: &'static [&'static str],
     /// Afterwards the kernel says what each user takes (quotactl(2)).

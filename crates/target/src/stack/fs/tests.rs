@@ -6,8 +6,8 @@ use crate::stack::{sentence, undo_words};
 use pickfs_core::plan::{Discard, Target};
 use std::path::Path;
 
-/// Those that the work `image` packs, those that Linux refuses, and those that lack what overlayfs
-/// asks for.
+/// File systems that the work `image` packs, that Linux refuses, and that lack what overlayfs asks
+/// for.
 #[test]
 fn overlayfs_has_its_upper_folder_on_most() {
     let has_none = |name: &str| find(name).is_some_and(|fs| fs.features.no_upper.is_some());
@@ -63,7 +63,7 @@ fn lists_that_mkfs_sees_once_are_joined() {
     );
 }
 
-/// Name, mkfs that leaves the blocks as they are, mkfs that discards them.
+/// Name, mkfs that keeps the blocks, mkfs that discards them.
 const MKFS: &[(&str, &str, &str)] = &[
     ("bcachefs", "bcachefs format --force --quiet /dev/DEV", "bcachefs format --force --quiet /dev/DEV"),
     ("btrfs", "mkfs.btrfs -f -q -K /dev/DEV", "mkfs.btrfs -f -q /dev/DEV"),

@@ -1,4 +1,4 @@
-//! What people turn of file systems, as it was asked of mkfs and as facts show it.
+//! Options of file systems, as given to mkfs and as facts show them.
 
 use super::Facts;
 use pickfs_core::plan::{Tunable, TunableKind, TunableValue, Tunables};

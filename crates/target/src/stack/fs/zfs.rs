@@ -17,7 +17,7 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
         },
         mounting: Mounting {
             // Looks in the device's own folder: `zpool create` puts a partition table on a whole
-            // disk, and then the pool is found beside the device, not on it.
+            // disk, and then the pool is found next to the device, not on it.
             command: |_, spec| import(&spec.device.parent().unwrap_or(spec.device).display().to_string(), spec),
             ..pool.mounting
         },
@@ -114,7 +114,7 @@ fn property(option: &str) -> String {
 }
 
 /// `zpool status` shows a group as `mirror-0`, or `raidz1-0` where one parity was not counted, and
-/// a role on a line of its own.
+/// a role on its own line.
 fn pool_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
     let Some(variant) = spec.variant else { return Vec::new() };
     let shown = facts.get(ZPOOL_STATUS).map(String::as_str).unwrap_or_default();

@@ -12,8 +12,8 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
         making: Making { before: start_daemon, ..pool.making },
         mounting: Mounting {
             // From a folder with nothing but this device: all of `/dev` can be slow, and could hold
-            // a pool of the same name. Without a cache file, as it was made: from there the next
-            // daemon would take up the pool of one that was killed.
+            // a pool of the same name. Without a cache file, as at its creation: from there the
+            // next daemon would take up the pool of one that was killed.
             command: |_, spec| import(&devices(spec).display().to_string(), spec),
             ..pool.mounting
         },
@@ -37,7 +37,7 @@ fn start_daemon(spec: &FsSpec) -> Vec<Step> {
     steps
 }
 
-/// Beside the mount point, so that it carries the run's name.
+/// Next to the mount point, so that it carries the run's name.
 fn devices(spec: &FsSpec) -> PathBuf {
     spec.mount_point.parent().unwrap_or(Path::new("/")).join("zfs-fuse-devices")
 }

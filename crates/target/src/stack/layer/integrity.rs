@@ -16,8 +16,8 @@ fn algorithm(settings: &Settings) -> &str {
     settings.text("algorithm").unwrap_or_default()
 }
 
-/// Formatting writes every sector, as one without its checksum could not be read; leaving that to
-/// the kernel would have it go on beside the work.
+/// Formatting writes every sector, as one without its checksum could not be read; the kernel would
+/// do that during the work.
 fn one(settings: &Settings, device: &str, name: &str) -> Vec<Step> {
     let algorithm = algorithm(settings);
     let format = ["integritysetup", "format", "--batch-mode", "--integrity", algorithm, device];

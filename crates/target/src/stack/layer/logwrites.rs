@@ -1,5 +1,5 @@
 //! dm-log-writes: the second device below gets a log of all that is written to the first. A second
-//! witness of what a disk was given, beside the recording of a simulated one.
+//! record of what a disk was given, to compare with the recording of a simulated one.
 
 use super::*;
 

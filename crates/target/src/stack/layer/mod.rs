@@ -58,7 +58,7 @@ pub static ALL: LazyLock<Vec<&'static Layer>> = LazyLock::new(|| {
     ROWS.into_iter().map(read).collect()
 });
 
-/// Every layer has it: a mirror of slow disks can be made beside the fast disk that then caches it.
+/// Every layer has it: a mirror of slow disks can leave the fast disk out, which then caches it.
 const DEVICES: Setting = Setting {
     name: "devices",
     kind: SettingKind::Count,
@@ -144,10 +144,10 @@ pub struct Layer {
     /// What is wrong with settings that are right in themselves.
     #[serde(skip)]
     pub objections: fn(&Settings) -> Vec<Objection>,
-    /// Steps that build it. Those that use a device give it to what lies above, in their order.
+    /// Steps that build it. Steps that use a device give it to what lies above, in their order.
     #[serde(skip)]
     pub steps: fn(&Settings, &Below) -> Vec<Step>,
-    /// A program that says what is in effect, by the fact that it becomes.
+    /// A program that prints what is in effect, by the fact that it becomes.
     #[serde(skip)]
     pub fact: fn(&Below) -> (&'static str, Argv),
     /// How another machine, which has the same disks, opens what was made; `None` where that is not
@@ -218,7 +218,7 @@ pub fn find(name: &str) -> Option<&'static Layer> {
     ALL.iter().copied().find(|layer| layer.name == name)
 }
 
-/// How many it takes of those that lie below it; the others pass by.
+/// How many it takes of the devices below it; the others pass by.
 pub(crate) fn taken(settings: &Settings, there: usize) -> usize {
     settings.number(DEVICES.name).map_or(there, |devices| devices as usize)
 }

@@ -45,7 +45,7 @@ impl Arrivals<'_> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Spacing {
     Even,
-    /// As those of many people who do not know of each other.
+    /// Like requests of many independent users.
     Poisson,
 }
 
@@ -101,7 +101,7 @@ impl OpenLoopLog {
 
 /// What does operations and does not wait for them: a ring, or what a test makes up.
 pub(crate) trait Queue {
-    /// Nanoseconds since a moment of its own.
+    /// Nanoseconds since its own moment.
     fn now(&mut self) -> u64;
     fn has_room(&self) -> bool;
     fn in_flight(&self) -> usize;
@@ -227,8 +227,8 @@ mod tests {
             stall.map_or(begun, |(_, to)| *to) + MS
         }
 
-        /// What operations at those times take, had each a worker of its own: the truth, by nothing
-        /// of the code above.
+        /// What operations at those times take, had each its own worker: the truth, by nothing of
+        /// the code above.
         fn truth(&self, due: &[u64], share: f64) -> f64 {
             let mut took: Vec<u64> = due.iter().map(|due| self.end(*due) - due).collect();
             took.sort_unstable();
@@ -343,8 +343,7 @@ mod tests {
         let by_queue = run_queue(Arrivals::Open(&due), &mut Simulated::new(device, 1), || Ok(())).unwrap();
         for log in [by_worker, by_queue] {
             assert_near(log.latencies.quantile(0.99), took[49_499] as f64, "one at a time");
-            // All that came in a stall but its first, and those that came before the queue was
-            // empty again.
+            // All operations of a stall but its first, and all until the queue was empty again.
             assert!((11_000..11_300).contains(&log.waited), "{}", log.waited);
             assert_eq!(log.lag.quantile(1.0), 0, "it was busy, and that is not its own lag");
             assert_eq!(log.ended, last);

@@ -1,10 +1,10 @@
-//! Operations at fixed times, whatever the ones before took: as people and programs ask, who do not
-//! wait for each other.
+//! Operations at fixed times, whatever the ones before took: as independent people and programs
+//! ask.
 //!
 //! A latency counts from the time at which the operation was due. One that takes three seconds
 //! makes those late that were due meanwhile, and their waiting counts; a loop that waits for each
-//! operation would have left them out ("coordinated omission"). Those that were due before the end
-//! are done and counted, however late, unless all shall stop.
+//! operation would have left them out ("coordinated omission"). Operations that were due before the
+//! end are done and counted, however late, unless all shall stop.
 
 use super::{BlockingWorker, Latencies, run_worker};
 use anyhow::{Context, Result};
@@ -88,8 +88,7 @@ impl<C: Clock> BlockingWorker for Caller<'_, '_, C> {
         Ok(self.clock.wait_until(then))
     }
 
-    /// The limits are asked each time: what is left to do after the end may take longer than
-    /// anybody allows.
+    /// The limits are asked each time: the rest after the end may take longer than any limit.
     fn operate(&mut self, operation: usize) -> Result<()> {
         (self.limits)()?;
         (self.operation)(operation as u64)
@@ -266,8 +265,8 @@ mod tests {
 
     #[test]
     fn a_stall_of_known_length_is_in_the_tail() {
-        // Nothing is completed from 10 s to 13 s: who comes in these three seconds of sixty waits
-        // for their end, so one in a hundred waits longer than 3 s - 60 s / 100.
+        // Nothing is completed from 10 s to 13 s: an operation in these three seconds of sixty
+        // waits for their end, so one in a hundred waits longer than 3 s - 60 s / 100.
         let kept = kept(50, 60, |now| if (10_000..13_000).contains(&now) { 13_000 - now } else { 1 });
         let (p99, wanted) = (kept.latencies.quantile(0.99) as f64, 2.4e9);
         assert!((p99 / wanted - 1.0).abs() < 0.05, "{p99}");

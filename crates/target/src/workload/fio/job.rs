@@ -152,7 +152,7 @@ impl Job {
     pub(crate) fn stages(&self) -> Vec<&[Section]> {
         let ordered = self.sections.iter().any(|section| section.value(&["wait_for"]).is_some());
         let starts: Vec<usize> = (0..self.sections.len())
-            // Who waits for another section must find it in the same run of fio.
+            // A section that waits for another must find it in the same run of fio.
             .filter(|index| *index == 0 || (!ordered && self.sections[*index].begins_a_stage()))
             .collect();
         let ends = starts.iter().skip(1).copied().chain([self.sections.len()]);

@@ -1,7 +1,7 @@
 //! Any fio job file of the user's, run by the real fio on the target.
 //!
-//! Sections that fio runs together are a stage, and stages are phases of their own, each with a run
-//! of fio and the hygiene of the stage. fio times its own sections: lay-out and start are in no
+//! Sections that fio runs together are a stage, and stages are separate phases, each with a run of
+//! fio and the hygiene of the stage. fio times its own sections: lay-out and start are in no
 //! section's time. What a file would do elsewhere is refused before anything is touched.
 
 mod job;
@@ -36,7 +36,7 @@ impl Workload for Fio {
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
         let read = JobFile::of(settings).job.and_then(|path| Job::read(&path).ok());
-        // Without a job file, as it is listed: every one has a first stage.
+        // Without a job file, as `pickfs list` shows it: every one has a first stage.
         read.map_or_else(|| vec![stage_phase(0)], |job| phases_of(&job))
     }
 

@@ -46,7 +46,7 @@ const PHASES: &[Phase] = &[
     ),
 ];
 
-/// A loop that is itself so late has not offered what it says.
+/// A loop that is itself so late has not offered its rate.
 const LATE_NS: u64 = 1_000_000;
 /// Times its schedule: a target that took longer has not kept the rate.
 const LONGER: f64 = 1.05;

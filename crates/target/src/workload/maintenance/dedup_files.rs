@@ -8,7 +8,7 @@ use pickfs_system::random::Random;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Files of which each has a copy in blocks of its own: half of their bytes are duplicates.
+/// Files of which each has a copy in its own blocks: half of their bytes are duplicates.
 pub(super) struct DedupFiles {
     pub(super) root: PathBuf,
 }

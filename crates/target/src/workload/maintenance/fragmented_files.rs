@@ -24,8 +24,8 @@ impl FragmentedFiles<'_> {
     const OF_A_FILE: u64 = 256;
     const BYTES: usize = 16 << 10;
 
-    /// File systems allocate more at once than is written, to keep files together. What `fallocate`
-    /// asks for they give as it is.
+    /// File systems allocate more at once than is written, to keep files together. `fallocate` gets
+    /// exactly what it asks for.
     pub(super) fn lay_out(&self) -> Result<()> {
         std::fs::create_dir(&self.folder)?;
         let make = |file| File::create_new(self.folder.join(format!("{file}")));

@@ -51,7 +51,7 @@ fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
     Some((row.get(2)?.parse().ok()?, row.get(3)?.parse().ok()?))
 }
 
-/// The folders down to `path`, itself the last: those of the user, and below them those that this
+/// The folders down to `path`, itself the last: the user's, and below them the folders that this
 /// run has made, from the first that carries its name.
 fn on_the_way<'a>(path: &'a Path, run: &str) -> (Vec<&'a Path>, Vec<&'a Path>) {
     let mut all: Vec<&Path> = path.ancestors().collect();
@@ -62,7 +62,7 @@ fn on_the_way<'a>(path: &'a Path, run: &str) -> (Vec<&'a Path>, Vec<&'a Path>) {
     (all, ours)
 }
 
-/// What is not ours stays as it is. The kernel decides, as access lists may let the user pass.
+/// Others' folders are not changed. The kernel decides, as access lists may let the user pass.
 fn must_pass(stage: &mut Stage, folder: &Path, (program, name): (&str, &str), (user, group): (u32, u32)) -> Result<()> {
     let shown = folder.display().to_string();
     stage.run(&Program::new(["test", "-x", &shown]).in_folder("/").for_user(user, group)).map(drop).with_context(|| {

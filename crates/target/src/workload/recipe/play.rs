@@ -234,7 +234,7 @@ impl Player {
         if without.is_empty() { Ok(()) } else { without_value(p, phase, &without, values) }
     }
 
-    /// Those that are to be shown; `values` gets all that have a name.
+    /// The figures to show; `values` gets all that have a name.
     fn numbers(
         &self,
         p: &mut AfterPhase,

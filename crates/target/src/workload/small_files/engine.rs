@@ -206,7 +206,7 @@ pub(crate) fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<(), Errno>
     Ok(())
 }
 
-/// Threads that do the work, each with latencies of its own; made before the clock runs.
+/// Threads that do the work, each with its own latencies; made before the clock runs.
 pub struct Workers {
     pool: ThreadPool,
     latencies: Vec<Latencies>,
@@ -218,7 +218,7 @@ impl Workers {
         Ok(Workers { latencies: (0..pool.threads()).map(|_| Latencies::new()).collect(), pool })
     }
 
-    /// Each thread does its share of the steps, those that follow each other.
+    /// Each thread does its share of the steps, consecutive ones.
     pub fn work<T: Sync>(
         &mut self,
         steps: &[T],
@@ -250,8 +250,8 @@ pub(crate) fn room(root: &Path, files: u64, bytes: u64) -> Result<u64> {
     Ok(by_inodes.min(by_space).clamp(1, MOST_BATCHES))
 }
 
-/// What a small file takes at most beside its bytes, on file systems that keep a node of 4 KiB for
-/// each.
+/// What a small file takes at most in addition to its bytes, on file systems that keep a node of 4
+/// KiB for each.
 const ROOM_OF_A_FILE: u64 = 8 << 10;
 /// More would only make the walk over all of them long.
 const MOST_BATCHES: u64 = 32;

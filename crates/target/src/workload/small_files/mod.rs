@@ -1,5 +1,5 @@
-//! Many small files and one large one: what bonnie++ measures, and rename, link, append, fsync and
-//! readdir besides, with every operation's latency.
+//! Many small files and one large one: what bonnie++ measures, and also rename, link, append, fsync
+//! and readdir, with every operation's latency.
 //!
 //! Each phase on many files does whole batches of the same work: as many as take a least time. Its
 //! quantities are those of one batch.

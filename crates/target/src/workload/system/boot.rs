@@ -2,7 +2,7 @@
 //!
 //! The system is the guest's own Debian with systemd, udev and D-Bus, copied to the target. It is
 //! booted once untimed, which sets up what packages leave to the first boot, and then for the
-//! phase, each time in a machine of its own.
+//! phase, each time in its own machine.
 
 use crate::stack::{Argv, argv};
 use crate::stage::{Program, Stage};
@@ -27,8 +27,8 @@ settings! {
     }
 }
 
-/// Files that the scripts of packages would have made, as they were not run, and the first boot
-/// does not make.
+/// Files that the scripts of packages, which were not run, would have made, and the first boot does
+/// not make.
 const FILES: [(&str, &str); 5] = [
     ("etc/fstab", ""),
     ("etc/hostname", "pickfs\n"),

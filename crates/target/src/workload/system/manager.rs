@@ -5,7 +5,7 @@
 //!
 //! Scripts of maintainers are left out: they change the machine that they run on, they need a
 //! system that they can run in, and what they do is no work of the file system's that two runs
-//! would share. For dpkg they are taken out of the packages, whose data stays as it is to the byte;
+//! would share. For dpkg they are taken out of the packages, whose data stays the same to the byte;
 //! pacman can leave them out itself.
 
 use super::archive::ArchiveContents;
@@ -184,7 +184,7 @@ fn without_notes(listing: &str) -> String {
     kept.map(|line| format!("{line}\n")).collect()
 }
 
-/// Writes a Debian package anew with all but its scripts; its data is copied as it is.
+/// Writes a Debian package anew with all but its scripts; its data is copied unchanged.
 fn without_scripts(package: &Path) -> Result<()> {
     let (control, packed) = (package.with_extension("control"), package.with_extension("control.tar"));
     run_program(&argv(["dpkg-deb", "--control", &text(package), &text(&control)]))?;

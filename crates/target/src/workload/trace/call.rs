@@ -110,7 +110,7 @@ impl ReplayDir<'_> {
         match op.kind {
             Kind::Stat if op.object != 0 => self.with_open(op.object, |file| rustix::fs::fstat(file)).map(drop),
             Kind::Stat => rustix::fs::statat(self.folder(), name, follow).map(drop),
-            // That it is there; who may what depends on the user.
+            // Checks only that it exists; permissions depend on the user.
             Kind::Access => rustix::fs::accessat(self.folder(), name, Access::EXISTS, AtFlags::empty()),
             Kind::ReadLink => rustix::fs::readlinkat(self.folder(), name, Vec::new()).map(drop),
             Kind::StatFs if op.object != 0 => self.with_open(op.object, |file| rustix::fs::fstatfs(file)).map(drop),

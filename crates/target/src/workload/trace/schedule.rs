@@ -5,7 +5,7 @@
 use pickfs_trace::{Kind, Op, Target, Trace};
 use std::ops::Range;
 
-/// A trace made ready: who does what after whom.
+/// A trace made ready: which thread does what, and what it waits for.
 pub(crate) struct Schedule {
     /// Operations of each lane, in order.
     pub lanes: Vec<Vec<Step>>,
@@ -81,7 +81,7 @@ fn lanes_of_threads(trace: &Trace) -> Vec<u32> {
     lanes.into_iter().map(|lane| if lane == u32::MAX { 0 } else { lane }).collect()
 }
 
-/// Who used something: the last that changed it, and those that looked at it since.
+/// The users of something: the last call that changed it, and the calls that read it since.
 #[derive(Clone, Default)]
 struct Resource {
     changed: Option<u32>,
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(waits(&made, 1, 0), [(0, 1)]);
         let apart = order(&[&[(0, MakeDir, 3, 0), (1, Stat, 5, 0)][..], &END].concat());
         assert_eq!(waits(&apart, 1, 0), []);
-        // Those that only look do not wait for each other; who removes waits for all, once.
+        // Readers do not wait for each other; a removal waits for all, once.
         let looked = order(&[&[(0, Stat, 2, 0), (1, Stat, 2, 0), (1, Unlink, 2, 0)][..], &END].concat());
         assert_eq!((waits(&looked, 1, 0), waits(&looked, 1, 1)), (vec![], vec![(0, 1)]));
         let moved = order(&[&[(0, Kind::Rename, 2, 4), (1, Unlink, 5, 0), (1, Unlink, 4, 0)][..], &END].concat());

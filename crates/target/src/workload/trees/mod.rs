@@ -63,9 +63,9 @@ pub(crate) const GENERATED: &[Setting] = Dataset::ROWS.split_at(1).1;
 const LARGEST_SCALE: f64 = 1e6;
 /// All trees of a run are made from this one, so that runs can be compared.
 const SEED: u64 = 1;
-/// A tree is staged, and read back into memory beside that.
+/// A tree is staged, and read back into memory as well.
 const COPIES: u64 = 2;
-/// What a file takes in memory besides its bytes, on average.
+/// What a file takes in memory in addition to its bytes, on average.
 const A_FILE: u64 = 3 << 10;
 
 /// The tree that a run has in memory.

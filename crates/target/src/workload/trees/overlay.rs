@@ -54,7 +54,7 @@ impl Overlay {
     }
 }
 
-/// Opens a folder; its short name, which is good for as long as it is open.
+/// Opens a folder; returns its short name, which is valid while it is open.
 fn hold(folder: &Path, held: &mut Vec<OwnedFd>) -> Result<String> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = rustix::fs::open(folder, flags, Mode::empty()).with_context(|| format!("opening {}", text(folder)))?;

@@ -51,7 +51,7 @@ struct WalkLatencies {
 /// Names of a directory and what the directory itself says of their kinds.
 type Entries = Vec<(CString, FileType)>;
 
-/// Directories that are still to be listed, shared by those who list them.
+/// Directories that are still to be listed, shared by the listing threads.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,

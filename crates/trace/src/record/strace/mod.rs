@@ -29,8 +29,8 @@ const MOST_THREADS: u32 = 1 << 20;
 /// Threads that have no number in the log are this one.
 const ALONE: i32 = 1;
 
-/// Reads a log; `under` names the folders whose files are kept, as they were called where the log
-/// was written. By default the folder that the program began in.
+/// Reads a log; `under` names the folders whose files are kept, by their paths on the machine that
+/// wrote the log. By default the folder that the program began in.
 pub fn import(log: &str, under: &[Vec<u8>]) -> Result<Vec<u8>> {
     let lines = lines(log)?;
     ensure!(!lines.is_empty(), "the log is empty");
@@ -219,7 +219,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A thread's first line comes: who started it is in that one's line, which may be a later one.
+    /// A thread's first line comes: its parent is in the line of the parent's call, which may come
+    /// later.
     fn meet(&mut self, tid: i32) -> Result<()> {
         self.threads += 1;
         ensure!(self.threads <= MOST_THREADS, "a log has at most {MOST_THREADS} threads");
@@ -349,7 +350,7 @@ fn value(outcome: Outcome) -> i64 {
     }
 }
 
-/// Who started whom, in the order of the lines that say so.
+/// The children of each thread, in the order of the lines that show them.
 fn parents(lines: &[Numbered]) -> HashMap<i32, Vec<i32>> {
     let mut parents: HashMap<i32, Vec<i32>> = HashMap::new();
     for Numbered { line, .. } in lines {

@@ -1,12 +1,14 @@
 //! btrfs: extents of 128 KiB at most, in sectors of 4 KiB, and files that lie in the metadata.
 //!
 //! Found on Linux 6.18 with every extent listed, `mount -o compress=...` and the defaults of mkfs:
-//! * A compressed piece is kept when it saves at least a sector. If not, it is stored as it is, and
-//!   so is all that is written of this file from then on. (Work on two or more pieces at a time
+//! * A compressed piece is kept when it saves at least a sector. If not, it is stored uncompressed,
+//!   and so is all that is written of this file from then on. (Work on two or more pieces at a time
 //!   makes that start a little earlier or later.)
-//! * What the [heuristic](super::heuristic) calls hopeless is stored as it is, without such a mark.
+//! * What the [heuristic](super::heuristic) calls hopeless is stored uncompressed, without such a
+//!   mark.
 //! * A file of at most one sector lies in the metadata if its bytes there are at most `max_inline`,
-//!   2048: compressed first, and if that is too much, as it is. LZO is taken there even if it grew.
+//!   2048: compressed first, and if that is too much, uncompressed. LZO is taken there even if it
+//!   grew.
 //! * A last piece of one sector or less is not compressed, as no sector could be saved.
 
 use super::{Piece, Rules, StorageOption, Stored};

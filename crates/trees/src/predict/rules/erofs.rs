@@ -5,14 +5,14 @@
 //! * A file is compressed from its start to its end, block after block; the last block of a file is
 //!   its own.
 //! * Where the blocks, with 8 bytes of index for each 4 KiB of content, save nothing, the file is
-//!   stored as it is.
-//! * A file that is stored as it is has whole blocks, and its end behind its inode, where both fit
-//!   into a block.
+//!   stored uncompressed.
+//! * An uncompressed file has whole blocks, and its end behind its inode, where both fit into a
+//!   block.
 
 use super::{Piece, Rules, StorageOption, Stored};
 
 const BLOCK: u64 = 4096;
-/// An inode with a time of its own (struct erofs_inode_extended).
+/// An inode with its own time (struct erofs_inode_extended).
 const INODE: u64 = 64;
 /// Bytes of an index for each 4 KiB of content, and for a file.
 const INDEX: u64 = 8;

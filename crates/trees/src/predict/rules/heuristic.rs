@@ -3,8 +3,8 @@
 //!
 //! It tries when the sample's halves are equal, when few values occur, when few values make up most
 //! of it, or when Shannon's entropy is below 80 % of what eight bits can hold; it does not when two
-//! hundred values are needed for most of it. Steps and limits are those that btrfs' documentation
-//! and the kernel's comments tell (Timofey Titovets, 2017); whole numbers throughout, as there.
+//! hundred values are needed for most of it. Steps and limits are from btrfs' documentation and the
+//! kernel's comments (Timofey Titovets, 2017); whole numbers throughout, as there.
 
 const STEP: usize = 256;
 const READ: usize = 16;

@@ -96,7 +96,7 @@ pub const STORAGE_OPTIONS: [StorageOption; 17] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub disk: u64,
-    /// The same without compression, rounded as it is stored: what `compsize` calls uncompressed.
+    /// The same without compression, rounded as stored: what `compsize` calls uncompressed.
     pub plain: u64,
 }
 

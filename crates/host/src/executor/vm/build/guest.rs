@@ -7,7 +7,7 @@ use super::{PARTIAL, compile, kernel};
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Into a folder beside it, which gets its name when all is there.
+/// Into a temporary folder next to it, which gets its name when complete.
 pub(crate) fn build(recipe: &Recipe, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<()> {
     let partial = folder.with_extension(PARTIAL);
     std::fs::create_dir_all(&partial).with_context(|| format!("cannot make {}", partial.display()))?;

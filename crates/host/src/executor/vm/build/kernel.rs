@@ -6,7 +6,7 @@ use super::modules;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 
-/// Beside `vmlinuz`; may be missing.
+/// Next to `vmlinuz`; may be missing.
 pub(crate) const UNPACKED: &str = "vmlinux";
 
 const SECTOR: usize = 512;
@@ -31,7 +31,7 @@ pub(crate) fn release(kernel: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(word).into_owned()).filter(|word| !word.is_empty())
 }
 
-/// Writes the kernel beside the packed one.
+/// Writes the unpacked kernel next to the packed one.
 pub(crate) fn unpack(folder: &Path) -> Result<()> {
     let packed = std::fs::read(folder.join("vmlinuz")).context("cannot read vmlinuz")?;
     let payload = payload(&packed).context("vmlinuz is no kernel for x86")?;

@@ -19,7 +19,7 @@ pub(crate) use driver::{Driver, plugin_of};
 pub(crate) use initramfs::Initramfs;
 pub use recipe::{RELEASES, Recipe};
 
-/// Beside the guests: modules that were compiled for them.
+/// Next to the guests: modules that were compiled for them.
 const COMPILED: &str = "compiled";
 /// The ending of a folder that is being filled.
 const PARTIAL: &str = "partial";

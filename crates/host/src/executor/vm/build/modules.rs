@@ -10,7 +10,7 @@ use std::process::Command;
 const WANTED: &[&str] =
     &["virtio_pci", "virtio_blk", "virtio_console", "virtio_scsi", "sd_mod", "ahci", "nvme", "squashfs", "overlay"];
 
-/// Files of a tree of modules, each after those that it needs. Writes the tree's own index of
+/// Files of a tree of modules, each after the ones that it needs. Writes the tree's own index of
 /// dependencies, too, which the guest's `modprobe` reads later.
 pub(crate) fn in_order(root: &Path, kernel: &str) -> Result<Vec<PathBuf>> {
     let root = root.display().to_string();

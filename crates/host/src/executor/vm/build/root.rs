@@ -1,8 +1,8 @@
 //! Makes a guest without root: Debian's packages unpacked by mmdebstrap, and packed again as a
 //! squashfs.
 //!
-//! Packages are only unpacked; none of their scripts is run, as that would need a root of its own,
-//! and none of their programs either: those of another release may not even start here. What the
+//! Packages are only unpacked; none of their scripts is run, as that would need its own root, and
+//! none of their programs either: those of another release may not even start here. What the
 //! scripts of a few would have made, the guest's init makes.
 
 use super::modules;
@@ -67,7 +67,7 @@ pub(super) fn unpack(
     let mut words: Vec<OsString> = vec![
         // Without `--quiet`, which hides why apt failed.
         "mmdebstrap".into(),
-        // Nothing is run in it, and nobody's rights are needed.
+        // Nothing is run in it, and no privileges are needed.
         "--mode=chrootless".into(),
         // The packages themselves, which tell their versions.
         "--skip=cleanup/apt/cache".into(),

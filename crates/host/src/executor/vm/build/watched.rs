@@ -20,7 +20,7 @@ const LAST: usize = 8;
 
 pub(crate) struct Watched<'a> {
     pub title: &'a str,
-    /// What it says goes there, behind what is there.
+    /// Its output is appended there.
     pub log: &'a Path,
     /// Where a program below it writes.
     pub other_log: &'a Path,

@@ -102,7 +102,7 @@ fn has_word(wanted: &str) -> bool {
     word(|word| (word == wanted).then_some(())).is_some()
 }
 
-/// Of those that the kernel was started with.
+/// Finds a word of the kernel's command line.
 fn word<T>(find: impl FnMut(&str) -> Option<T>) -> Option<T> {
     std::fs::read_to_string("/proc/cmdline").ok()?.split_whitespace().find_map(find)
 }
@@ -145,7 +145,7 @@ pub(super) fn serial_of(block: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&text.or_else(page)?).trim().to_string())
 }
 
-/// The guest's programs, as they were packed.
+/// The guest's programs, from the packed root.
 pub(super) fn mount_lower(root: &Path) -> Result<()> {
     std::fs::create_dir_all(LOWER)?;
     let kind = word(|word| word.strip_prefix(ROOT_WORD).map(String::from)).unwrap_or("squashfs".into());
@@ -216,8 +216,8 @@ fn nodes() -> Result<()> {
     Ok(())
 }
 
-/// Makes what the scripts of packages would have made, as they were not run: users and groups, and
-/// links by which programs are called.
+/// Makes what the scripts of packages would have made, because they were not run: users and groups,
+/// and links by which programs are called.
 fn what_packages_would_have_made() -> Result<()> {
     for (file, master) in [("/etc/passwd", "passwd.master"), ("/etc/group", "group.master")] {
         let there = Path::new(file).exists();
@@ -273,8 +273,8 @@ fn agent_command() -> Command {
     command
 }
 
-/// The words that start this program from where its folder lies: one with libraries of its own by
-/// its own loader.
+/// The words that start this program from where its folder lies: one with its own libraries by its
+/// own loader.
 pub(super) fn own_program(at: &str, has_loader: bool) -> Vec<String> {
     let program = format!("{at}/start");
     if has_loader {

@@ -1,6 +1,6 @@
-//! Modules of the guest's kernel: those that come before its root, and those of file systems and
-//! layers, which are loaded once before a machine is saved. Checking their signatures and linking
-//! them took a third to a half of all that a simulated cell executed beside its work.
+//! Modules of the guest's kernel: some come before its root; modules of file systems and layers are
+//! loaded once before a machine is saved. Checking their signatures and linking them took a third
+//! to a half of all that a simulated cell executed apart from its work.
 
 use super::PATH;
 use anyhow::{Context, Result, bail};

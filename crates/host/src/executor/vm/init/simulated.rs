@@ -103,7 +103,7 @@ pub(crate) fn attach_root() -> Result<()> {
     regions()?.first().context("there is no region")?.attach()
 }
 
-/// Stops this machine, to be saved: every cell goes on from here, with regions of its own.
+/// Stops this machine, to be saved: every cell goes on from here, with its own regions.
 pub(crate) fn be_saved() -> Result<()> {
     std::fs::write(SAVE, "1").context("cannot stop the machine")
 }

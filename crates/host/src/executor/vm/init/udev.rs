@@ -37,7 +37,7 @@ pub(crate) fn have_seen_all() -> Result<()> {
     Ok(())
 }
 
-/// Links to partitions beside the link to their disk, before they are made.
+/// Links to partitions next to the link to their disk, before the partitions are made.
 pub(crate) fn link_partitions(link: &Path, disk: &Path) -> Result<()> {
     for number in PARTITIONS.iter().filter(|_| is_asked()) {
         let [link, partition] = [link, disk].map(|disk| partition(disk, *number));

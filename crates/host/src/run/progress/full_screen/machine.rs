@@ -1,4 +1,4 @@
-//! What the disks do just now, and who used the processors in the last cell.
+//! What the disks do just now, and what used the processors in the last cell.
 
 use pickfs_core::journal::Folded;
 use pickfs_core::metric::{CPU_FOREIGN_NS, CPU_GROSS_NS};

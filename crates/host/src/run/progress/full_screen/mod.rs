@@ -115,7 +115,7 @@ fn write(text: &str) {
     let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
-/// The screen as it was comes back on leaving.
+/// The previous screen comes back on leaving.
 fn enter() {
     write("\x1b[?1049h\x1b[?25l\x1b[2J");
 }

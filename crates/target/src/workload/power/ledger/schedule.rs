@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// Changes of one kind, one after the other, in a folder of their own.
+/// Changes of one kind, one after the other, in their own folder.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stream {
     pub kind: Kind,
