@@ -41,8 +41,8 @@ pub struct Removal {
 pub enum There {
     File(PathBuf),
     /// What may stay, such as a device that the kernel makes anew where it is looked at: it is done
-    /// once.
-    Lasting(PathBuf),
+    /// once, if all of these are there.
+    Lasting(Vec<PathBuf>),
     /// Where a program prints what is so; one that fails lists nothing.
     Listed(Argv, Box<dyn Fn(&str) -> bool>),
 }

@@ -187,7 +187,7 @@ impl<'a> StepRunner<'a> {
             }
             Action::Set { path, value, .. } => setting::set(path, value)?,
             Action::SetQueue { .. } => unreachable!("it was made a setting of the kernel"),
-            Action::Daemon { argv, ready } => self.start_daemon(argv, ready)?,
+            Action::Daemon { argv, ready } => self.start_daemon(argv, ready, DAEMON_PATIENCE)?,
         }
         Ok(StepResult::Nothing)
     }
@@ -202,7 +202,7 @@ impl<'a> StepRunner<'a> {
     /// A daemon carries its own mark, not the cell's, and lives until its undo kills it. One that
     /// ends before it is ready gives what it wrote as the error: something else may have its place,
     /// and answer in its stead.
-    pub(super) fn start_daemon(&mut self, argv: &Argv, ready: &Argv) -> Result<()> {
+    pub(super) fn start_daemon(&mut self, argv: &Argv, ready: &Argv, patience: Duration) -> Result<()> {
         let (name, shown) = (name_of(&self.scope), argv.join(" "));
         let mut said = File::from(rustix::fs::memfd_create("daemon", MemfdFlags::CLOEXEC)?);
         let mut command = process::command(argv, &[(RUN_MARK, &self.run), (DAEMON_MARK, &name)])?;
@@ -223,7 +223,7 @@ impl<'a> StepRunner<'a> {
             }
             match answer {
                 Ok(_) => return Ok(()),
-                Err(error) if begun.elapsed() > DAEMON_PATIENCE => {
+                Err(error) if begun.elapsed() > patience => {
                     return Err(error.context(format!("`{shown}` did not become ready: {}", last_words()?)));
                 }
                 Err(_) => {}

@@ -12,6 +12,7 @@ use std::fs::{create_dir, read_to_string, rename, set_permissions, write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::time::Duration;
 
 const CELL: &str = "0123456789abcdef";
 const STRANGER: u32 = 65534;
@@ -390,8 +391,26 @@ fn no_other_file_is_attached_than_the_image_that_the_run_made() {
 fn a_daemon_that_ends_before_it_is_ready_gives_what_it_wrote() {
     let place = Place { name: "pickfs-r".into(), memory: "/dev/shm/pickfs-r".into(), mounts: "/run/pickfs-r".into() };
     let mut runner = StepRunner::new(&place, Scope::Cell("c".into()));
-    let error = runner.start_daemon(&argv(["cat", "/nowhere/at-all"]), &argv(["false"])).unwrap_err();
+    let error = runner.start_daemon(&argv(["cat", "/nowhere/at-all"]), &argv(["false"]), Duration::MAX).unwrap_err();
     let said = format!("{error:#}");
     assert!(said.starts_with("`cat /nowhere/at-all` ended with exit status: 1: "), "{said}");
     assert!(said.ends_with("cat: /nowhere/at-all: No such file or directory"), "{said}");
+}
+
+/// As smbd does at a port that is taken. The daemon ends with this process, and patience grows
+/// until it has had time to write.
+#[test]
+fn a_daemon_that_goes_on_without_its_place_gives_what_it_wrote_when_patience_ends() {
+    let place = Place { name: "pickfs-r".into(), memory: "/dev/shm/pickfs-r".into(), mounts: "/run/pickfs-r".into() };
+    let folder = tempfile::tempdir().unwrap();
+    let words = folder.path().join("words").display().to_string();
+    write(&words, "no port\n").unwrap();
+    let daemon = argv(["tail", "--follow", "--pid", &std::process::id().to_string(), &words]);
+    let said = |ms: u64| {
+        let mut runner = StepRunner::new(&place, Scope::Cell("c".into()));
+        let error = runner.start_daemon(&daemon, &argv(["false"]), Duration::from_millis(ms)).unwrap_err();
+        format!("{error:#}")
+    };
+    let last = (0..16).map(|doubled| said(1 << doubled)).find(|said| !said.contains("it said nothing: ")).unwrap();
+    assert!(last.contains("/words` did not become ready: no port: `false` ended with exit status: 1"), "{last}");
 }

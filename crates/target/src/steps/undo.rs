@@ -135,14 +135,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn is_there(there: &There) -> bool {
     match there {
-        There::File(path) | There::Lasting(path) => path.exists(),
+        There::File(path) => path.exists(),
+        There::Lasting(paths) => paths.iter().all(|path| path.exists()),
         There::Listed(program, is_there) => output(program, &[]).is_ok_and(|shown| is_there(&shown)),
     }
 }
 
 fn shown(there: &There) -> String {
     match there {
-        There::File(path) | There::Lasting(path) => path.display().to_string(),
+        There::File(path) => path.display().to_string(),
+        There::Lasting(paths) => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
         There::Listed(program, _) => format!("`{}`", program.join(" ")),
     }
 }

@@ -214,7 +214,7 @@ const GUEST: Need = Need::File { path: GUEST_PROGRAMS, hint: "guests of pickfs a
 
 /// Run once, in a guest, to undo what holds for all of it: a journal never has it done elsewhere.
 fn once_in_a_guest(words: &[&str]) -> Removal {
-    Removal { while_there: There::Lasting(GUEST_PROGRAMS.into()), act: Act::Run(argv(words)) }
+    Removal { while_there: There::Lasting(vec![GUEST_PROGRAMS.into()]), act: Act::Run(argv(words)) }
 }
 
 impl AboveMount {

@@ -57,11 +57,13 @@ pub(super) fn steps(seat: &Seat) -> Vec<Step> {
     std::iter::once(up).chain(shape).collect()
 }
 
-pub(in crate::stack) const NETWORK: &TakeDown = &TakeDown {
-    word: "clear_network",
-    named: Named::ByCell,
-    removals: |_| vec![once_in_a_guest(&["tc", "qdisc", "replace", "dev", "lo", "root", "noqueue"])],
-};
+pub(in crate::stack) const NETWORK: &TakeDown =
+    &TakeDown { word: "clear_network", named: Named::ByCell, removals: |_| CLEARS.map(once_in_a_guest).into() };
+
+/// The device has its default again once what it was given is deleted. Where it was given nothing
+/// there is nothing to delete, so it is given something first.
+const CLEARS: [&[&str]; 2] =
+    [&["tc", "qdisc", "replace", "dev", "lo", "root", "noqueue"], &["tc", "qdisc", "del", "dev", "lo", "root"]];
 
 /// What it is, as a fact; nothing is said where it is as ever.
 pub(super) fn shown() -> (&'static str, Argv) {

@@ -81,12 +81,21 @@ fn make(seat: &Seat) -> Vec<Step> {
         .collect()
 }
 
+/// The kernel has it as long as its settings are shown.
+const THREADS: &str = "/proc/fs/nfsd/threads";
+
+/// An agent whose host is dead stops it too, and `pickfs clean` afterwards. Where there is none,
+/// `rpc.nfsd 0` would start one to stop it: with version 3, which asks for a portmapper.
 const STOP: TakeDown = TakeDown {
     word: "stop_nfs_server",
     named: Named::ByCell,
     removals: |_| {
-        let programs: [&[&str]; 3] = [&["exportfs", "-u", "-a"], &["rpc.nfsd", "0"], &["umount", "/proc/fs/nfsd"]];
-        programs.into_iter().map(once_in_a_guest).collect()
+        let once = |act| Removal { while_there: There::Lasting(vec![GUEST_PROGRAMS.into(), THREADS.into()]), act };
+        vec![
+            once_in_a_guest(&["exportfs", "-u", "-a"]),
+            once(Act::Write(THREADS.into(), "0")),
+            once(Act::Run(argv(["umount", "/proc/fs/nfsd"]))),
+        ]
     },
 };
 

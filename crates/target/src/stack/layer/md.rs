@@ -30,7 +30,7 @@ const ARRAY: TakeDown = TakeDown {
 fn take_down(remains: &Remains) -> Vec<Removal> {
     let node = remains.name.to_string();
     let stop = Act::Run(argv(["mdadm", "--stop", &node]));
-    let stop = Removal { while_there: There::Lasting(node.clone().into()), act: stop };
+    let stop = Removal { while_there: There::Lasting(vec![node.clone().into()]), act: stop };
     let forget = remains.members.iter().map(|member| {
         let (member, node) = (member.display().to_string(), node.clone());
         let examine = argv(["mdadm", "--examine", "--export", &member]);
