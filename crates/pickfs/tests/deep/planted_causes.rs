@@ -50,12 +50,13 @@ const PLANTED: &[Planted] = &[
         "fs = 'btrfs', mkfs = ['--csum', 'sha256'], nodatacow = true", "write", "busy", &["checksums"]),
     ("dup", SITE, "fs = 'btrfs', variant = 'single', machine = { disk = 'hdd-7200' }",
         "fs = 'btrfs', variant = 'dup', machine = { disk = 'hdd-7200' }", "write", "idle", &["synchronous metadata writes", "metadata writes", "writes", "flushes"]),
+    // Nineteen commits in place of two.
     ("tiny-journal", SITE, "fs = 'ext4', mount = ['data=journal'], mkfs = ['-J', 'size=32']",
-        "fs = 'ext4', mount = ['data=journal'], mkfs = ['-J', 'size=4']", "write", "idle", &["writes", "synchronous writes", "flushes"]),
-    ("no-journal", SITE, "fs = 'ext4', machine = { disk = 'hdd-7200' }",
-        "fs = 'ext4', mkfs = ['-O', '^has_journal'], machine = { disk = 'hdd-7200' }", "write", "idle", &["synchronous writes", "synchronous metadata writes", "flushes", "synchronous writes with FUA", "synchronous metadata writes with FUA"]),
-    ("commit-1", SITE, "fs = 'ext4', mount = ['commit=30'], machine = { disk = 'hdd-7200' }",
-        "fs = 'ext4', mount = ['commit=1'], machine = { disk = 'hdd-7200' }", "remove", "idle", &["synchronous writes", "flushes", "synchronous metadata writes with FUA"]),
+        "fs = 'ext4', mount = ['data=journal'], mkfs = ['-J', 'size=4']", "write", "idle", &["writes", "synchronous writes", "flushes", "synchronous metadata writes with FUA"]),
+    // A commit's last block. Where flushes take no longer, both targets differ by less than matters.
+    ("no-journal", SITE, "fs = 'ext4', machine = { disk_flush = '20ms' }",
+        "fs = 'ext4', mkfs = ['-O', '^has_journal'], machine = { disk_flush = '20ms' }", "write", "idle", &["synchronous metadata writes with FUA"]),
+    // No `commit=1`: ext4 commits beside the work, and nothing waits for it.
     ("tiny-dirty", SITE, "fs = 'ext4', machine = { disk = 'sata-ssd' }",
         "fs = 'ext4', machine = { disk = 'sata-ssd' }, sysctl = { dirty_bytes = 262144 }", "write", "idle", &["writes", "a timer in balance_dirty_pages"]),
     ("full-drive", SITE, "fs = 'ext4', machine = { disk = 'sata-ssd', disk_fill = '0%' }",
@@ -190,16 +191,27 @@ fn two_seeds_of_one_target_have_no_cause() {
         lab.run_plan(&plan(seed, SITE, &targets)).code(0);
         times(&lab)
     });
-    assert!(one.len() >= 24 && one.len() == other.len(), "{} and {} targets", one.len(), other.len());
+    let compared = one.iter().filter(|(name, _)| !turns(name)).count();
+    assert!(compared >= 24 && one.len() == other.len(), "{compared} of {} and {} targets", one.len(), other.len());
     let mut wrong = Vec::new();
     for ((name, before), (_, after)) in one.iter().zip(&other) {
         let share = (after - before) / before;
         println!("{name}: {:+.1} %", share * 100.0);
-        if share.abs() >= 0.03 {
+        if share.abs() >= 0.03 && !turns(name) {
             wrong.push(format!("{name}: {share}"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Its disk turns. The seed draws the place on the disk and the platter's angle, so it is another
+/// disk then, and the difference is one of disks.
+fn turns(name: &str) -> bool {
+    let all: Vec<&Planted> = PLANTED.iter().collect();
+    let (rows, references) = of_size(&all, SITE);
+    let of_reference = name.strip_prefix("reference ").map(|at| references[at.parse::<usize>().expect("a number")]);
+    let target = of_reference.or_else(|| rows.iter().find(|row| row.0 == name).map(|row| row.3));
+    target.expect("a target of the plan").contains("hdd-7200")
 }
 
 /// All phases of each target.
