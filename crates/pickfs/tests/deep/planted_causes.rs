@@ -56,7 +56,7 @@ const PLANTED: &[Planted] = &[
     // A commit's last block. Where flushes take no longer, both targets differ by less than matters.
     ("no-journal", SITE, "fs = 'ext4', machine = { disk_flush = '20ms' }",
         "fs = 'ext4', mkfs = ['-O', '^has_journal'], machine = { disk_flush = '20ms' }", "write", "idle", &["synchronous metadata writes with FUA"]),
-    // No `commit=1`: ext4 commits beside the work, and nothing waits for it.
+    // No `commit=1`: ext4 commits in the background, and nothing waits for it.
     ("tiny-dirty", SITE, "fs = 'ext4', machine = { disk = 'sata-ssd' }",
         "fs = 'ext4', machine = { disk = 'sata-ssd' }, sysctl = { dirty_bytes = 262144 }", "write", "idle", &["writes", "a timer in balance_dirty_pages"]),
     ("full-drive", SITE, "fs = 'ext4', machine = { disk = 'sata-ssd', disk_fill = '0%' }",
