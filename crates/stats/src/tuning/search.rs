@@ -4,16 +4,17 @@ use super::design::{MOST_FACTORS, fold_over};
 use super::effects::effects;
 use super::model::{Model, with};
 use super::{Config, Kind, Space, Stage};
-use crate::{Estimate, Finding, judge, paired_ratio};
+use crate::{Estimate, Finding, LAST_LOOK, judge, paired_ratio};
 
 /// The fewest rounds of a stage: what its noise is estimated from.
 const FIRST: u32 = 4;
 /// A search does not go on for ever on a machine that is too noisy for its margin.
 const MOST_ALONE: u32 = 24;
 const MOST_CROSSED: u32 = 32;
+const MOST_RACE: u32 = 120;
 const FEWEST_CONFIRM: u32 = 8;
 const MOST_CONFIRM: u32 = 120;
-/// Of one option, beside the default: what two columns of a design can say.
+/// Of one option, without the default: what two columns of a design can say.
 const MOST_CROSSED_LEVELS: usize = 3;
 /// Changes of the default that are raced together.
 const MOST_COMBINED: usize = 6;
@@ -22,6 +23,8 @@ const EFFECT: f64 = 0.25;
 /// Of configurations that are as near to the best as this part of the margin, that with the fewest
 /// options is taken.
 const AS_GOOD: f64 = 1.0 / 6.0;
+/// Standard errors of a difference in the margin by which the best of a stage is chosen.
+const CHOSEN: f64 = 2.0;
 /// Standard errors of a difference in the margin that is to be shown: 1.96 of the interval, and the
 /// rest for its luck.
 const SHOWN: f64 = 4.4;
@@ -111,7 +114,7 @@ fn configs_of(kind: Kind, space: &Space, stages: &[Stage], margin: f64) -> Vec<C
     configs
 }
 
-/// A configuration, and each other level of each option beside it.
+/// A configuration, and the same with each other level of each option.
 fn around(space: &Space, center: Config) -> Vec<Config> {
     let each = space.levels.iter().enumerate().flat_map(|(option, levels)| (0..=*levels).map(move |to| (option, to)));
     let others = each.map(|(option, level)| with(&center, &[(option, level)])).filter(|config| space.allows(config));
@@ -119,7 +122,7 @@ fn around(space: &Space, center: Config) -> Vec<Config> {
 }
 
 /// Every option with up to [`MOST_CROSSED_LEVELS`] of its levels, as a screening design: a level
-/// that costs by itself may pay beside another. Two options and more, or nothing is crossed.
+/// that costs by itself may pay together with another. Two options and more, or nothing is crossed.
 fn crossed(space: &Space, alone: &Stage) -> Vec<Config> {
     let mut of_option = open_levels(space, alone);
     if of_option.len() < 2 {
@@ -179,8 +182,8 @@ fn promising(space: &Space, stages: &[Stage], margin: f64) -> Vec<Config> {
     paths.chain(leads).chain(measured).collect()
 }
 
-/// The configurations beside the default that have all rounds, the fastest first, with the mean of
-/// their logarithms.
+/// The configurations that have all rounds, without the default, the fastest first, with the mean
+/// of their logarithms.
 fn ranked(stage: &Stage) -> Vec<(usize, f64)> {
     let mean = |at: usize| (at, stage.logs[at].iter().sum::<f64>() / stage.rounds() as f64);
     let mut means: Vec<(usize, f64)> = stage.complete().into_iter().filter(|at| *at > 0).map(mean).collect();
@@ -209,24 +212,26 @@ fn challenger(race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
     Some(race.configs[fewest.0].clone())
 }
 
-/// In all; `None` of a race, which ends when it is decided.
+/// In all; `None` of a race that ends when it is decided.
 fn rounds_of(kind: Kind, own: Option<&Stage>, stages: &[Stage], margin: f64) -> Option<u32> {
     let fixed = |wanted: f64, fewest: u32, most: u32| Some((wanted.ceil() as u32).clamp(fewest, most));
     let first = own.filter(|stage| stage.rounds() >= FIRST as usize);
     let noise = |stage: &Stage| stage.noise().unwrap_or(0.0) / margin;
+    let most =
+        |kinds: &[Kind]| stages.iter().filter(|stage| kinds.contains(&stage.kind)).map(noise).fold(0.0, f64::max);
     match (kind, first) {
-        (Kind::Race | Kind::Around, _) => None,
         (Kind::Alone, Some(stage)) => fixed(2.0 * first_rounds(stage, noise).powi(2), FIRST, MOST_ALONE),
         (Kind::Crossed, Some(stage)) => {
             let noise = first_rounds(stage, noise) * 2.0 / EFFECT;
             fixed(noise.powi(2) / stage.configs.len() as f64, FIRST, MOST_CROSSED)
         }
         (Kind::Alone | Kind::Crossed, None) => Some(FIRST),
-        (Kind::Confirm, _) => {
-            let before: Vec<&Stage> = stages.iter().filter(|stage| stage.kind != Kind::Confirm).collect();
-            let noise = before.iter().map(|stage| noise(stage)).fold(0.0, f64::max);
-            fixed(2.0 * (SHOWN * noise).powi(2), FEWEST_CONFIRM, MOST_CONFIRM)
+        // The looks of a race end before a noisy machine shows which of many is the best.
+        (Kind::Race | Kind::Around, _) => {
+            fixed(2.0 * (CHOSEN * most(&[Kind::Alone, Kind::Crossed])).powi(2), 0, MOST_RACE)
+                .filter(|rounds| *rounds > LAST_LOOK)
         }
+        (Kind::Confirm, _) => fixed(2.0 * (SHOWN * most(&Kind::ALL[..4])).powi(2), FEWEST_CONFIRM, MOST_CONFIRM),
     }
 }
 
