@@ -3,14 +3,14 @@
 
 .PHONY: run deps test test-here test-guests test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces book install-build install-run install-test install-deep
 
-# What the default comparison needs, and what the tests need beside it.
+# What the default comparison needs, and what the tests need in addition.
 BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = bindfs btrfs-compsize chromium erofs-utils f2fs-tools fio fonts-dejavu-core git gocryptfs librsvg2-bin openssh-client openssh-server \
   procps strace xz-utils zstd $(NODE_PACKAGES) $(VM_PACKAGES)
 DEEP_PACKAGES = bc binutils bison bonnie++ curl duperemove encfs flex fsmark libreoffice-calc-nogui make mariadb-server mergerfs nanoc nilfs-tools ntfs-3g \
   pacman-package-manager postgresql python3 python3-jsonschema python3-pandas redis-server redis-tools rocksdb-tools slurm-client slurmctld slurmd sqlite3 sshfs sysbench zfs-fuse
-# Node.js from elsewhere has its own npm, which Debian's would not stand beside.
+# Node.js from elsewhere has its own npm, with which that of Debian cannot be installed.
 NODE_PACKAGES = $(shell command -v npm >/dev/null 2>&1 || echo nodejs npm)
 KERNEL_PACKAGES = linux-source
 VM_PACKAGES = qemu-system-x86 qemu-utils mmdebstrap squashfs-tools kmod cpio tar xz-utils util-linux
@@ -37,13 +37,13 @@ test-here:
 test-guests:
 	MAKEFLAGS= crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --skip deep:: guests::
 
-# What CI runs beside it: more guests and simulations, servers, kills, and the statistics against simulated truth. Real runs wait
+# What CI runs in addition: more guests and simulations, servers, kills, and the statistics against simulated truth. Real runs wait
 # for each other, and guests and what computes use the processors that they leave idle.
 test-deep: deps
 	cargo test --locked --test end-to-end --no-run
 	$(MAKE) --jobs 3 test-deep-runs test-deep-guests test-deep-computed
 
-# A run that was killed leaves the machine's settings changed until it is cleaned, which a run beside it would take for the usual ones:
+# A run that was killed leaves the machine's settings changed until it is cleaned, which a concurrent run would take for the usual ones:
 # kills have the machine's settings to themselves.
 test-deep-runs:
 	MAKEFLAGS= cargo test --locked --test end-to-end -- --nocapture --skip deep::guest --skip deep::killed $(DEEP_COMPUTED:%=--skip %) deep::
