@@ -41,10 +41,11 @@ pub enum Kind {
     /// Levels of each option with those of the others, in a screening design. What costs by itself
     /// may pay together with another.
     Crossed,
-    /// What looks best against the default, until it is decided.
+    /// What looks best against the default, until it is decided; where its noise asks for more
+    /// rounds than a race has, all of it in that many rounds.
     Race,
     /// The winner of the race, and the winner with each other level of each option, against the
-    /// default until it is decided.
+    /// default, until it is decided or as often as in the race.
     Around,
     /// The winner against the default, in rounds that had no part in its choice.
     Confirm,
@@ -53,7 +54,8 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] = [Kind::Alone, Kind::Crossed, Kind::Race, Kind::Around, Kind::Confirm];
 
-    /// What is eliminated is measured no more, and it ends when it is decided.
+    /// What is eliminated is measured no more, and it ends when it is decided, unless it has a number
+    /// of rounds.
     pub fn is_race(self) -> bool {
         matches!(self, Kind::Race | Kind::Around)
     }

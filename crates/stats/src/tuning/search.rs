@@ -218,7 +218,7 @@ fn rounds_of(kind: Kind, own: Option<&Stage>, stages: &[Stage], margin: f64) -> 
     let first = own.filter(|stage| stage.rounds() >= FIRST as usize);
     let noise = |stage: &Stage| stage.noise().unwrap_or(0.0) / margin;
     let most =
-        |kinds: &[Kind]| stages.iter().filter(|stage| kinds.contains(&stage.kind)).map(noise).fold(0.0, f64::max);
+        |counts: fn(Kind) -> bool| stages.iter().filter(|stage| counts(stage.kind)).map(noise).fold(0.0, f64::max);
     match (kind, first) {
         (Kind::Alone, Some(stage)) => fixed(2.0 * first_rounds(stage, noise).powi(2), FIRST, MOST_ALONE),
         (Kind::Crossed, Some(stage)) => {
@@ -228,10 +228,12 @@ fn rounds_of(kind: Kind, own: Option<&Stage>, stages: &[Stage], margin: f64) -> 
         (Kind::Alone | Kind::Crossed, None) => Some(FIRST),
         // The looks of a race end before a noisy machine shows which of many is the best.
         (Kind::Race | Kind::Around, _) => {
-            fixed(2.0 * (CHOSEN * most(&[Kind::Alone, Kind::Crossed])).powi(2), 0, MOST_RACE)
+            fixed(2.0 * (CHOSEN * most(|kind| matches!(kind, Kind::Alone | Kind::Crossed))).powi(2), 0, MOST_RACE)
                 .filter(|rounds| *rounds > LAST_LOOK)
         }
-        (Kind::Confirm, _) => fixed(2.0 * (SHOWN * most(&Kind::ALL[..4])).powi(2), FEWEST_CONFIRM, MOST_CONFIRM),
+        (Kind::Confirm, _) => {
+            fixed(2.0 * (SHOWN * most(|kind| kind != Kind::Confirm)).powi(2), FEWEST_CONFIRM, MOST_CONFIRM)
+        }
     }
 }
 
