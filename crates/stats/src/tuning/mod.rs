@@ -54,8 +54,8 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 5] = [Kind::Alone, Kind::Crossed, Kind::Race, Kind::Around, Kind::Confirm];
 
-    /// What is eliminated is measured no more, and it ends when it is decided, unless it has a number
-    /// of rounds.
+    /// What is eliminated is measured no more, and it ends when it is decided, unless it has a
+    /// number of rounds.
     pub fn is_race(self) -> bool {
         matches!(self, Kind::Race | Kind::Around)
     }
