@@ -8,7 +8,7 @@ BUILD_PACKAGES = gcc libc6-dev
 RUN_PACKAGES = coreutils e2fsprogs xfsprogs btrfs-progs mount tar util-linux
 TEST_PACKAGES = bindfs btrfs-compsize chromium erofs-utils f2fs-tools fio fonts-dejavu-core git gocryptfs librsvg2-bin openssh-client openssh-server \
   procps strace xz-utils zstd $(NODE_PACKAGES) $(VM_PACKAGES)
-DEEP_PACKAGES = bc binutils bison bonnie++ curl duperemove encfs flex fsmark libreoffice-calc-nogui make mariadb-server mergerfs nanoc nilfs-tools ntfs-3g \
+DEEP_PACKAGES = bc binutils bison bonnie++ curl duperemove encfs flex fsmark libreoffice-calc-nogui linux-perf make mariadb-server mergerfs nanoc nilfs-tools ntfs-3g \
   pacman-package-manager postgresql python3 python3-jsonschema python3-pandas redis-server redis-tools rocksdb-tools slurm-client slurmctld slurmd sqlite3 sshfs sysbench zfs-fuse
 # Node.js from elsewhere has its own npm, with which that of Debian cannot be installed.
 NODE_PACKAGES = $(shell command -v npm >/dev/null 2>&1 || echo nodejs npm)

@@ -57,7 +57,7 @@ impl Link {
         self.say(&Say::Phase(phase.into()));
     }
 
-    /// Where the machine is simulated.
+    /// For who explains times.
     pub fn tell_clock(&mut self, clock: PhaseClock) {
         self.say(&Say::Clock(Box::new(clock)));
     }

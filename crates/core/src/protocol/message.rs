@@ -196,7 +196,7 @@ pub enum Say {
     Phase(String),
     /// What happens before any cell: progress for the user.
     Doing(String),
-    /// The clock of a phase has stopped, in a simulation: for no journal.
+    /// The clock of a phase has stopped: for no journal.
     Clock(Box<PhaseClock>),
     /// The host is to drop what it has cached of the machine's disks; the agent goes on when it
     /// has.
@@ -224,6 +224,9 @@ pub struct PhaseClock {
     /// As the driver of simulated disks shows them: before the work, when it had returned, and when
     /// all was durable.
     pub waits: [String; 3],
+    /// When the work and its sync began, by the monotonic clock; of machines whose clock is the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_at_ns: Option<[u64; 2]>,
 }
 
 /// What a machine is booted for, and how it finds its root.

@@ -9,6 +9,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "starts agents and guests, and limits them")]
 
 mod local;
+pub mod sampled;
 pub mod sim;
 pub mod vm;
 

@@ -70,6 +70,15 @@ pub fn begin(
     run_session(new_run(plan, executors, journal)?, agreed, progress)
 }
 
+/// A run that explains another one: no later command takes it up, nor reads its journal.
+pub fn aside(plan: &Plan, executors: Executors, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
+    let session = new_run(plan, executors, journal)?;
+    let id = session.journal.folded().run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
+    let finish = run_session(session, &[], progress)?;
+    trust::forget(&id);
+    Ok(finish)
+}
+
 /// With the plan in a new journal.
 fn new_run<'e>(plan: &Plan, executors: Executors<'e>, journal: &Path) -> Result<Session<'e>> {
     let id = format!("{:012x}", fresh_id());

@@ -128,6 +128,26 @@ pub fn agreement(
     )
 }
 
+/// What samples of this machine say of a difference that was simulated, too; how much of both times
+/// they give no owner.
+pub fn estimate(
+    here: &Difference,
+    simulated: &Difference,
+    [target, reference]: [&str; 2],
+    unowned: [f64; 2],
+    threshold: f64,
+) -> String {
+    let [one, other] = unowned.map(percent);
+    let said = sentence(here, target, reference, threshold);
+    let mut all = format!("{said} No owner: {one} of {target}'s time, {other} of {reference}'s.");
+    let named = [here, simulated].map(|found| found.causes.first().filter(|_| found.share.abs() >= threshold));
+    if let [Some(mine), Some(its)] = named.map(|cause| cause.map(label)) {
+        let same = if mine == its { "the same in the simulation".into() } else { format!("{its} in the simulation") };
+        all.push_str(&format!(" Largest part: {mine}; {same}."));
+    }
+    all
+}
+
 /// "waits for metadata reads (2.1 times as many; 8 % seek, 4 % turn)".
 fn waits(cause: &Cause, parts: &str) -> String {
     let (now, before) = (cause.target.requests as f64, cause.reference.requests as f64);

@@ -4,6 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "says how long more simulations will take")]
 
+mod here;
 mod native;
 mod proof;
 
@@ -17,6 +18,7 @@ use pickfs_core::plan::{Cell, Plan, Target, order};
 use pickfs_host::analysis::{self, owners};
 use pickfs_host::executor::Executor;
 use pickfs_host::executor::sim::{Explanation, NAME, Processor, Sim};
+use pickfs_host::executor::vm::RELEASES;
 use pickfs_host::run::{self, Lines, Trust, tell};
 use pickfs_host::wording::text::wrapped;
 use pickfs_host::wording::why as words;
@@ -49,6 +51,13 @@ pub(crate) struct Arguments {
     /// to the run's disk
     #[arg(long, value_name = "MODEL")]
     disk: Option<String>,
+    /// For a run without --sim: the release of Debian whose kernel simulates it (bookworm)
+    #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(RELEASES))]
+    kernel: Option<String>,
+    /// For a run without --sim: also estimate the same from samples that perf(1) takes here, in
+    /// seven more rounds
+    #[arg(long)]
+    here: bool,
     /// How to print it
     #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(["text", "json"]))]
     format: String,
@@ -85,8 +94,9 @@ impl Verb for Arguments {
         let trust = if self.trust { Trust::Any } else { Trust::Own };
         let (plan, folded) = (run::plan(&journal, trust)?, fold_file(&journal)?);
         let pairs = self.pairs(&plan, &folded)?;
+        let here = self.here.then(|| here::plan(&plan, &pairs)).transpose()?;
         let (plan, model) = self.to_be_simulated(plan, &folded)?;
-        let of_run = OfRun { folded: &folded, model };
+        let of_run = OfRun { folded: &folded, model, here };
         run::count_stop_requests()?;
         match self.explained(&plan, &of_run, &pairs, &journal) {
             Err(error) if error.is::<Interrupted>() => Ok(super::STOPPED),
@@ -103,6 +113,8 @@ struct OfRun<'f> {
     folded: &'f Folded,
     /// The model that it is simulated on, where it was no simulation.
     model: Option<String>,
+    /// What is done here once more, beside perf.
+    here: Option<Plan>,
 }
 
 /// How cells are simulated.
@@ -123,6 +135,8 @@ struct Compared<'c> {
     measured: Option<Option<f64>>,
     /// The simulation stands for what was measured.
     agrees: bool,
+    /// As samples on this machine show it.
+    here: Option<here::Estimate>,
 }
 
 /// A cell that was simulated again.
@@ -150,6 +164,8 @@ impl Arguments {
             between: between.into(),
             phase: Some(phase.to_string()),
             disk: None,
+            kernel: None,
+            here: false,
             format: "json".into(),
             output: Some(output.to_path_buf()),
             stacks: None,
@@ -161,9 +177,9 @@ impl Arguments {
     /// The plan of the simulation; with the model, where the run was none.
     fn to_be_simulated(&self, plan: Plan, folded: &Folded) -> Result<(Plan, Option<String>)> {
         if plan.executor == NAME {
-            return match &self.disk {
-                Some(_) => Err(Exit::usage("--disk is for runs without --sim: this one has its disk")),
-                None => Ok((plan, None)),
+            return match self.disk.is_some() || self.kernel.is_some() {
+                true => Err(Exit::usage("--disk and --kernel are for runs without --sim: this one has its own")),
+                false => Ok((plan, None)),
             };
         }
         let given = self.disk.as_deref().map(pickfs_disks::whole_name);
@@ -174,7 +190,7 @@ impl Arguments {
                 model.escape_debug()
             )));
         }
-        Ok((native::simulated(&plan, &model)?, Some(model)))
+        Ok((native::simulated(&plan, &model, self.kernel.as_deref())?, Some(model)))
     }
 
     fn pairs(&self, plan: &Plan, folded: &Folded) -> Result<Vec<Pair>> {
@@ -218,6 +234,9 @@ impl Arguments {
         }
         let each = begun.elapsed() / cells.len().max(1) as u32;
         let mut compared = self.compared(plan, of_run, &cells, pairs);
+        if let Some(plan) = &of_run.here {
+            here::estimate(&mut compared, plan, &folder.0)?;
+        }
         if !self.no_proof {
             proof::prove(&mut compared, &again, each)?;
         }
@@ -417,7 +436,7 @@ impl<'c> Compared<'c> {
         let measured = of_run.model.is_some().then(|| native::measured(of_run.folded, &cells[0].work, names, phases));
         let stands = |measured: f64| owners::agrees(measured, difference.share, plan.stop.threshold);
         let agrees = measured.is_none_or(|measured| measured.is_some_and(stands));
-        Compared { cells, difference, phases: phases.to_vec(), measured, agrees }
+        Compared { cells, difference, phases: phases.to_vec(), measured, agrees, here: None }
     }
 }
 
@@ -454,17 +473,25 @@ impl DifferenceReport {
                 Some(measured) => said(measured) + "\n",
                 None => format!("{}: the run has not measured it.\n", difference.phase),
             };
-            if !compared.agrees {
-                return DifferenceReport { sentences, table: String::new(), json };
+        }
+        let table = |difference| {
+            let lines = words::table(difference, target, reference);
+            lines.iter().map(|line| format!("{line}\n")).collect::<String>() + "\n"
+        };
+        let mut tables = String::new();
+        if compared.agrees {
+            sentences.push_str(&format!("{sentence}\n"));
+            if is_proved && difference.share.abs() >= threshold {
+                sentences.extend(words::proofs(difference).iter().map(|line| format!("    {line}\n")));
             }
+            tables = table(difference);
         }
-        sentences.push_str(&format!("{sentence}\n"));
-        if is_proved && difference.share.abs() >= threshold {
-            sentences.extend(words::proofs(difference).iter().map(|line| format!("    {line}\n")));
+        if let Some(here) = &compared.here {
+            json["here"] = json!(here);
+            sentences.push_str(&here.sentences([target, reference], difference, threshold));
+            tables.push_str(&table(&here.difference));
         }
-        let table: String =
-            words::table(difference, target, reference).iter().map(|line| format!("{line}\n")).collect();
-        DifferenceReport { sentences, table: table + "\n", json }
+        DifferenceReport { sentences, table: tables, json }
     }
 }
 

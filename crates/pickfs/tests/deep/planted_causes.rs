@@ -4,6 +4,7 @@
 
 use crate::common::{Lab, no_guests, not_run};
 use pickfs_core::journal::Folded;
+use pickfs_system::need::Need;
 use serde_json::Value;
 
 const SITE: &str = "scale = 0.02";
@@ -221,6 +222,34 @@ fn times(lab: &Lab) -> Vec<(String, f64)> {
     let mut times: Vec<(String, f64)> = folded.cells.iter().map(|cell| (cell.target.clone(), time(cell))).collect();
     times.sort_by(|one, other| one.0.cmp(&other.0));
     times
+}
+
+/// Samples of the processors here find compression, too, and their parts sum to the difference.
+#[test]
+fn a_run_of_this_machine_is_estimated_by_samples() {
+    let perf = Need::Program { name: "perf", package: "linux-perf" }.check().err().map(|missing| missing.to_string());
+    if not_run(perf.or_else(no_guests)) {
+        return;
+    }
+    let lab = Lab::new();
+    let targets = ["{ fs = 'btrfs' }", "{ name = 'two', fs = 'btrfs', mount = ['compress-force=zstd:12'] }"];
+    let plan = plan(7, SITE, &targets.map(String::from)).replace("executor = 'sim'", "executor = 'local'");
+    let machine = "machine = { disk = 'nvme', processors = 1 }\n";
+    lab.run_plan(&plan.replace(machine, "")).code(0);
+    let words = ["why", "journal.jsonl", "--between", "two,btrfs", "--here", "--no-proof", "--format", "json"];
+    let found: Value = serde_json::from_str(&lab.run(&words).code(0).out).expect("JSON");
+    let differences = found["differences"].as_array().expect("differences");
+    for one in differences {
+        let here = &one["here"]["difference"];
+        let number = |key: &str| here[key].as_f64().expect("a number");
+        let parts: f64 = here["causes"].as_array().expect("causes").iter().filter_map(|c| c["share"].as_f64()).sum();
+        assert!((parts + number("rest_share") - number("share")).abs() < 1e-9, "{here}");
+        let unowned = one["here"]["unowned_shares"].as_array().expect("shares");
+        assert!(unowned.iter().all(|share| (0.0..=1.0).contains(&share.as_f64().expect("a share"))), "{one}");
+    }
+    let write = differences.iter().find(|one| one["difference"]["phase"] == "write").expect("a phase");
+    assert_eq!(write["here"]["difference"]["causes"][0]["owner"], "compression", "{write}");
+    lab.assert_nothing_left();
 }
 
 /// A disk with slower flushes: without the time of flushes the difference is gone.

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use pickfs_core::protocol::PhaseClock;
 use pickfs_system::process::check_stop;
-use pickfs_system::sys::clock::Clock;
+use pickfs_system::sys::clock::{Clock, monotonic};
 use pickfs_system::sys::devices;
 use pickfs_system::sys::mark::{Mark, mark};
 use std::panic::resume_unwind;
@@ -240,10 +240,17 @@ impl Stage<'_, '_> {
         self.stillness.anew();
         let (sync_ns, until_durable) = (synced_ns - uncounted_ns, !phase.only_reads());
         let durable_ns = returned_ns + sync_ns;
-        if self.link.is_simulated() {
-            let phase = phase.name.to_string();
-            self.link.tell_clock(PhaseClock { phase, until_durable, returned_ns, sync_ns, uncounted_ns, waits });
-        }
+        let begun_at_ns = (!self.link.is_simulated()).then(|| [begun, syncing].map(monotonic_at));
+        let name = phase.name.to_string();
+        self.link.tell_clock(PhaseClock {
+            phase: name,
+            until_durable,
+            returned_ns,
+            sync_ns,
+            uncounted_ns,
+            waits,
+            begun_at_ns,
+        });
         self.deadline.check().with_context(|| format!("in phase {}", phase.name))?;
         match (worked, synced) {
             (Ok(done), Ok(())) => Ok((PhaseTimer { returned_ns, durable_ns, returned }, done)),
@@ -359,6 +366,11 @@ impl Stage<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Of a moment that has passed. `Instant` does not show what it counts from.
+fn monotonic_at(moment: Instant) -> u64 {
+    monotonic().saturating_sub(moment.elapsed().as_nanos() as u64)
 }
 
 /// Names for which a doubt that a phase was cold is reported: the phase, and its parts, which

@@ -6,6 +6,7 @@ mod difference;
 mod kept;
 mod profile;
 mod proof;
+mod samples;
 mod table;
 mod waits;
 
@@ -13,6 +14,7 @@ pub use difference::{Cause, Difference, agrees, between};
 pub use kept::{Flame, Kept, Pair};
 pub use profile::Pace;
 pub use proof::{FASTER, FREE, Outcome, Proof, Removal};
+pub use samples::{Sampling, name_waits, sampled, unowned};
 pub use table::is_owner;
 
 use anyhow::{Context, Result, ensure};
@@ -127,10 +129,17 @@ const UNCOUNTED: &str = "part of the sync that takes as long without work";
 pub fn breakdowns(profile: &str, clocks: &[PhaseClock], symbols: &str, pace: Pace) -> Result<Vec<Breakdown>> {
     let symbols = Symbols::parse(symbols)?;
     let executed = profile::parse(profile, &symbols, pace)?;
-    let mut found: Vec<(Breakdown, f64)> = Vec::new();
-    for (number, clock) in clocks.iter().enumerate() {
+    let one = |(number, clock): (usize, &PhaseClock)| {
         let of = |stretch| executed.get(&(number, stretch));
-        let one = breakdown(clock, of).with_context(|| format!("the clock of {}", clock.phase))?;
+        breakdown(clock, of).with_context(|| format!("the clock of {}", clock.phase))
+    };
+    clocks.iter().enumerate().map(one).collect::<Result<Vec<_>>>().map(means)
+}
+
+/// Phases of one name as one with the mean of their times, in the order in which they came first.
+pub fn means(all: Vec<Breakdown>) -> Vec<Breakdown> {
+    let mut found: Vec<(Breakdown, f64)> = Vec::new();
+    for one in all {
         match found.iter_mut().find(|(of, _)| of.phase == one.phase) {
             Some((sum, times)) => {
                 sum.add(&one);
@@ -139,7 +148,7 @@ pub fn breakdowns(profile: &str, clocks: &[PhaseClock], symbols: &str, pace: Pac
             None => found.push((one, 1.0)),
         }
     }
-    Ok(found.into_iter().map(|(sum, times)| sum.divided(times)).collect())
+    found.into_iter().map(|(sum, times)| sum.divided(times)).collect()
 }
 
 fn breakdown<'e, 't: 'e>(
@@ -254,7 +263,7 @@ mod tests {
     fn clock(phase: &str, until_durable: bool, times: [u64; 3], waits: [&str; 3]) -> PhaseClock {
         let [returned_ns, sync_ns, uncounted_ns] = times;
         let (phase, waits) = (phase.to_string(), waits.map(String::from));
-        PhaseClock { phase, until_durable, returned_ns, sync_ns, uncounted_ns, waits }
+        PhaseClock { phase, until_durable, returned_ns, sync_ns, uncounted_ns, waits, begun_at_ns: None }
     }
 
     /// 400 instructions of work, of which 20 were asleep, and 100 of the sync.

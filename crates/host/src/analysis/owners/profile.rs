@@ -51,10 +51,16 @@ impl<'t> Symbols<'t> {
     }
 
     /// Name and module of the function at an address.
-    fn find(&self, address: u64) -> Option<(&'t str, &'t str)> {
+    pub(crate) fn find(&self, address: u64) -> Option<(&'t str, &'t str)> {
         let behind = self.functions.partition_point(|(begin, ..)| *begin <= address);
         let (_, name, module) = self.functions.get(behind.checked_sub(1)?)?;
         Some((name, module))
+    }
+
+    /// From one symbol to another; empty where the kernel has not both.
+    pub(crate) fn between(&self, begin: &str, end: &str) -> Range<u64> {
+        let address = |of: &str| self.functions.iter().find(|(_, name, _)| *name == of).map_or(0, |found| found.0);
+        address(begin)..address(end)
     }
 
     /// Addresses of the functions that take requests for files out of the kernel.
@@ -170,9 +176,9 @@ fn servers(profile: &str, symbols: &Symbols) -> BTreeSet<u64> {
 }
 
 /// By name and module: a function has hundreds of addresses, and the table hundreds of patterns.
-type Owners<'t> = BTreeMap<(&'t str, &'t str), &'static str>;
+pub(crate) type Owners<'t> = BTreeMap<(&'t str, &'t str), &'static str>;
 
-fn named<'t>(address: u64, symbols: &Symbols<'t>, owners: &mut Owners<'t>) -> (&'static str, &'t str) {
+pub(crate) fn named<'t>(address: u64, symbols: &Symbols<'t>, owners: &mut Owners<'t>) -> (&'static str, &'t str) {
     match address {
         0 => (OTHER, "blocks that are not counted by address"),
         1..KERNEL => (PROGRAM, "user space"),

@@ -20,6 +20,8 @@ const FILE_SYSTEM: &str = "the file system, other";
 pub(crate) const LAYER: &str = "layers below the file system";
 const BLOCK: &str = "block layer";
 const DRIVER: &str = "the simulated disk's driver";
+/// Known by what calls it.
+pub(crate) const LOOP: &str = "the loop device and its file";
 const MEMORY: &str = "memory management";
 const PROCESSES: &str = "process start and exit";
 const SCHEDULER: &str = "scheduler and idle";
@@ -144,7 +146,7 @@ const ROWS: &[Row] = &[
         "*obj_cgroup*", "*rmap*", "*anon*", "*maple*", "mas_*", "mtree*", "___slab*", "__slab*", "setup_object*", "*charge*", "post_alloc*", "prep_*", "*compound*", "__alloc*",
         "workingset*", "kswapd*", "*vmstat*", "*_zone*", "zone_*", "*_objects", "discard_slab", "allocate_slab", "*unmap*", "new_slab", "*percpu*alloc*", "pcpu_*", "kvmemdup",
         "kmemdup*", "kstrdup*", "krealloc*", "ksize", "*should_fail*", "*user_pages*", "gup_*", "cache_from_obj", "*mem_cgroup*", "mt_*", "policy_node*", "PageHeadHuge", "*swap_cache", "*object_size", "*heap_object", "__virt_addr*", "*cgroup_throttle*",
-        "*shmem_is_huge", "do_set_pte", "filemap_map_pages", "next_uptodate*"], MEMORY),
+        "*shmem_is_huge", "do_set_pte", "filemap_map_pages", "next_uptodate*", "cond_accept_memory", "access_error"], MEMORY),
     ("", &["*filemap*", "*folio*", "*page_cache*", "*pagecache*", "find_get*", "__find_get*", "pagevec*", "*readahead*", "*ra_*", "force_page_*", "xas_*", "__xas*", "xa_*", "__xa_*",
         "xarray*", "*writeback*", "*balance_dirty*", "wb_*", "*_wb_*", "*dirty*", "*truncate_*", "*inode*", "*dentry*", "d_*", "__d_*", "*lookup*", "path_*", "*link_path*", "walk_*",
         "step_into*", "*namei*", "*filename*", "getname*", "putname*", "vfs_*", "do_sys_*", "ksys_*", "*file*", "fput*", "__fput*", "fget*", "__fget*", "fdget*", "__fdget*",
@@ -153,7 +155,7 @@ const ROWS: &[Row] = &[
         "*acl*", "*super*", "sb_*", "*sync*", "splice*", "pipe_*", "*splice*", "*mapping*", "page_*", "set_page*", "*_page", "*pages", "*fsync*", "legitimize*", "complete_walk", "pick_link",
         "terminate_walk", "*nameidata*", "unlazy*", "try_to_unlazy*", "lockref*", "mb_cache*", "touch_atime", "*_time", "hash_name", "full_name_hash", "set_root", "nd_*", "in_group_p",
         "*_access*", "*common_lsm*", "lock*_fs*", "*utimes*", "*chown*", "*chmod*", "notify_change", "*notify*", "do_dentry*", "do_fcntl", "*fd", "*_fd_*", "mark_page*", "__cleancache*",
-        "wake_up_page*", "*end_page*", "*dcache*", "shmem*", "tomoyo*", "map_id*", "common_perm*", "atime_needs*", "fscrypt*", "wbc_*", "__getblk*", "*ioprio", "*radix_tree*", "*rstat*"], VFS),
+        "wake_up_page*", "*end_page*", "*dcache*", "shmem*", "tomoyo*", "map_id*", "common_perm*", "atime_needs*", "fscrypt*", "wbc_*", "__getblk*", "*ioprio", "*radix_tree*", "*rstat*", "make_vfs*id", "rw_verify_area"], VFS),
     ("", &["*sched*", "*schedule*", "*switch*", "pick_*", "*enqueue*", "*dequeue*", "update_curr*", "*_fair*", "*load_avg*", "*idle*", "try_to_wake*", "ttwu*", "__ttwu*", "wake_up*",
         "__wake_up*", "*wakeup*", "default_wake*", "autoremove*", "*cfs*", "*_rq*", "*runtime*", "*vruntime*", "native_safe_halt", "*cpuidle*", "*psi_*", "psi*", "*cpuacct*", "*worker*", "*work*",
         "kthread*", "*queue_*", "*swait*", "complete", "complete_all", "*completion*", "set_next*", "put_prev*", "place_*", "*resched*", "check_preempt*", "reweight*", "update_*",
@@ -165,8 +167,8 @@ const ROWS: &[Row] = &[
     ("", &["*lock*", "*mutex*", "*sem_*", "*sema*", "down_*", "up_*", "*rwsem*", "rwsem*", "*osq*", "*preempt*", "__init_waitqueue*", "*refcount*", "*atomic*", "*llist*", "*list_*", "*might*",
         "__cond_resched", "add_wait*", "remove_wait*", "*wait*", "*futex*", "*lockdep*", "up", "down", "*xchg*"], LOCKS),
     ("", &["entry_*", "do_syscall*", "syscall_*", "*entry*", "x64_sys*", "__x64*", "ret_from*", "swapgs*", "common_interrupt*", "asm_*", "native_iret*", "exit_to_user*", "*retpoline*",
-        "__x86*", "paranoid*", "restore_*", "*retbleed*", "srso*", "zen_*", "fpu*", "*fpregs*", "*xsave*", "*xstate*", "save_fpregs*", "__fentry__", "*return_thunk*", "sync_regs"], ENTRY),
-    ("", &["memcpy*", "__memcpy*", "memset*", "__memset*", "memmove*", "__memmove*", "memcmp*", "str*", "*_str*", "clear_page*", "copy_page*", "__memcpy_*", "*hweight*", "*find_*bit*"], MOVES),
+        "__x86*", "paranoid*", "restore_*", "*retbleed*", "srso*", "zen_*", "fpu*", "*fpregs*", "*xsave*", "*xstate*", "save_fpregs*", "__fentry__", "*return_thunk*", "sync_regs", "arch_exit_to_user*"], ENTRY),
+    ("", &["memcpy*", "__memcpy*", "memset*", "__memset*", "memmove*", "__memmove*", "memcmp*", "memchr*", "str*", "*_str*", "clear_page*", "copy_page*", "__memcpy_*", "*hweight*", "*find_*bit*"], MOVES),
 ];
 
 /// Whether functions have such an owner.

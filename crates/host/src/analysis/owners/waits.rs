@@ -103,22 +103,50 @@ const TIMER: &str = "a timer";
 /// Layers below the file system held a request back.
 pub(crate) const LAYER_TIMER: &str = "a timer of layers below the file system";
 
+const GRACE_PERIOD: &str = "a grace period of RCU";
+
 /// "timer:FUNCTION:MODULE" as an owner.
 fn sleeper(kind: &str) -> String {
     let mut words = kind.split(':').skip(1);
     let (Some(function), Some(module)) = (words.next(), words.next()) else { return TIMER.into() };
+    timer(function, module)
+}
+
+/// Functions of the scheduler that a task calls to wait for a disk, for another task, and for a
+/// time; a wait for a task has a limit of time, too.
+const FOR_DISK: [&str; 2] = ["io_schedule", "wait_for_completion_io"];
+const FOR_TASK: [&str; 1] = ["wait_for_completion"];
+const FOR_TIME: [&str; 3] = ["schedule_timeout", "schedule_hrtimeout", "do_nanosleep"];
+/// It goes on as soon as a processor is free.
+const PREEMPTED: [&str; 4] = ["preempt_schedule", "__cond_resched", "exit_to_user_mode", "irqentry_exit"];
+
+/// What a task waits for that left a processor in such functions of the scheduler, called by a
+/// function of a module. None if it could go on.
+pub(crate) fn slept(scheduler: &[&str], function: &str, module: &str) -> Option<String> {
+    let is_by = |of: &[&str]| scheduler.iter().any(|name| of.iter().any(|prefix| name.starts_with(prefix)));
+    let is_of_rcu = timer(function, module) == GRACE_PERIOD;
+    let in_function = || format!("in {} ({function})", owner(function, module));
+    match () {
+        _ if is_by(&PREEMPTED) || PREEMPTED.iter().any(|prefix| function.starts_with(prefix)) => None,
+        _ if is_by(&FOR_DISK) => Some(format!("the disk {}", in_function())),
+        _ if is_of_rcu || (is_by(&FOR_TIME) && !is_by(&FOR_TASK)) => Some(timer(function, module)),
+        _ => Some(format!("another task {}", in_function())),
+    }
+}
+
+fn timer(function: &str, module: &str) -> String {
     match function {
         _ if owner(function, module) == LAYER => LAYER_TIMER.into(),
         _ if !module.is_empty() => format!("{TIMER} in {} ({function})", owner(function, module)),
         "hrtimer_nanosleep" | "do_nanosleep" | "common_nsleep" => "a sleep of the program".into(),
-        _ if function.contains("rcu_") || function.contains("_rcu") => "a grace period of RCU".into(),
+        _ if function.contains("rcu_") || function.contains("_rcu") => GRACE_PERIOD.into(),
         _ => format!("{TIMER} in {function}"),
     }
 }
 
 /// Whether a timer has ended the wait.
 pub(crate) fn is_timer(owner: &str) -> bool {
-    owner.starts_with(TIMER) || owner.starts_with("a sleep of") || owner.starts_with("a grace period of")
+    owner.starts_with(TIMER) || owner.starts_with("a sleep of") || owner == GRACE_PERIOD
 }
 
 /// Kinds that have these words; none for a timer.

@@ -23,7 +23,9 @@ pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
 }
 
 /// The plan as a simulation of one round.
-pub(super) fn simulated(plan: &Plan, model: &str) -> Result<Plan> {
+pub(super) fn simulated(plan: &Plan, model: &str, kernel: Option<&str>) -> Result<Plan> {
+    let mut machine = sim::usual(model);
+    machine.0.extend(kernel.map(|release| ("kernel".to_string(), release.into())));
     let target = |target: &Target| {
         let size = target.backing.settings.0.get(SIZE).filter(|size| size.is_u64());
         let Some(size) = size.filter(|_| target.fs.is_some()) else {
@@ -34,7 +36,7 @@ pub(super) fn simulated(plan: &Plan, model: &str) -> Result<Plan> {
         };
         let settings = Settings(BTreeMap::from([(SIZE.to_string(), size.clone())]));
         let backing = Chosen { name: "memory".into(), settings };
-        Ok(Target { backing, machine: sim::usual(model), ..target.clone() })
+        Ok(Target { backing, machine: machine.clone(), ..target.clone() })
     };
     let own = plan.targets.iter().filter(|target| !target.duplicate);
     Ok(Plan {
@@ -111,13 +113,13 @@ mod tests {
         let copy = Target { duplicate: true, ..target("a", "image", json!({ "size": 7 })) };
         let targets = vec![target("a", "image", json!({ "size": 7, "dir": "/x" })), copy];
         let plan = Plan { targets, executor: "local".into(), ..Plan::default() };
-        let found = simulated(&plan, "none").expect("a plan");
+        let found = simulated(&plan, "none", None).expect("a plan");
         let [one] = &found.targets[..] else { panic!("{found:?}") };
         assert_eq!((found.executor.as_str(), found.stop.rounds), ("sim", Some(1)));
         assert_eq!((one.backing.name.as_str(), one.backing.settings.number(SIZE)), ("memory", Some(7)));
         assert_eq!((one.machine.text("disk"), one.machine.text("kernel")), (Some("none"), Some("bookworm")));
         let plan = Plan { targets: vec![target("a", "device", json!({ "path": "/dev/x" }))], ..plan };
-        let error = simulated(&plan, "none").expect_err("no size").to_string();
+        let error = simulated(&plan, "none", None).expect_err("no size").to_string();
         assert!(error.contains("a has no size that could be simulated"), "{error}");
     }
 
