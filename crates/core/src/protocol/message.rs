@@ -224,7 +224,8 @@ pub struct PhaseClock {
     /// As the driver of simulated disks shows them: before the work, when it had returned, and when
     /// all was durable.
     pub waits: [String; 3],
-    /// When the work and its sync began, by the monotonic clock; of machines whose clock is the host's.
+    /// When the work and its sync began, by the monotonic clock; of machines whose clock is the
+    /// host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun_at_ns: Option<[u64; 2]>,
 }

@@ -1,6 +1,5 @@
-//! This machine as [`super::local`] has it, and beside each cell perf(1), which looks at fixed
-//! times what every processor executes. A run on it explains times and measures none: looking takes
-//! time, too.
+//! This machine as [`super::local`] has it. While a cell runs, perf(1) looks at fixed times at what
+//! every processor executes. A run on it explains times and measures none: looking takes time, too.
 
 use super::{Contact, ContactOutcome, Executor, Machine, agent_here, local};
 use anyhow::{Context, Result, ensure};

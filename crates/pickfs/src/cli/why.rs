@@ -113,7 +113,7 @@ struct OfRun<'f> {
     folded: &'f Folded,
     /// The model that it is simulated on, where it was no simulation.
     model: Option<String>,
-    /// What is done here once more, beside perf.
+    /// What is done here once more, while perf looks.
     here: Option<Plan>,
 }
 

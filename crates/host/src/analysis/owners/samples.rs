@@ -5,7 +5,7 @@
 //! what the last of ours went to sleep in.
 
 use super::profile::{Owners, Symbols, named};
-use super::table::{LOOP, OTHER, PROGRAM};
+use super::table::{LOOP, MODULES, OTHER, PROGRAM};
 use super::waits::slept;
 use super::{Breakdown, State, UNCOUNTED, means};
 use anyhow::{Context, Result, ensure};
@@ -295,25 +295,15 @@ pub fn unowned(phase: &Breakdown) -> f64 {
     (of(State::Idle, UNSEEN) + of(State::Busy, OTHER) + phase.rest_ns.abs()) / phase.time_ns.max(1.0)
 }
 
-/// Prefixes of functions that only one module has.
-const PREFIXES: [(&str, &str); 7] = [
-    ("ext4_", "ext4"),
-    ("jbd2_", "jbd2"),
-    ("xfs_", "xfs"),
-    ("xlog_", "xfs"),
-    ("btrfs_", "btrfs"),
-    ("f2fs_", "f2fs"),
-    ("bch2_", "bcachefs"),
-];
 /// Functions of one module that the kernel has built in lie together.
 const APART: u64 = 32 << 10;
 
-/// Symbols with the modules of those that this kernel has built in: a function between two of a
-/// module, not far from both, is of that module, too.
+/// Symbols with the modules that this kernel has built in: a function between two of a module, not
+/// far from both, is of that module, too.
 fn with_modules(symbols: &str) -> String {
     let module_of = |name: &str| {
         let name = name.trim_start_matches('_');
-        PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, module)| *module)
+        MODULES.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, module)| *module)
     };
     let mut built_in: Vec<(u64, &str, &str)> = Vec::new();
     let mut text = String::new();
@@ -407,7 +397,7 @@ mod tests {
             look("a b", [61, 0, 200], &[UNLOCK, READ]),
             look("kworker/0:1", [9, 1, 100], &[EXT4]),
             look("perf", [61, 1, 200], &[]),
-            // Others have both processors; then one; then nobody.
+            // Others have both processors; then one; then none has any.
             look("stranger", [70, 0, 300], &[]),
             look("sh", [70, 1, 300], &[]),
             look("stranger", [70, 0, 400], &[]),
@@ -434,7 +424,7 @@ mod tests {
         assert_eq!(ns[LOOP], 100_000.0);
     }
 
-    /// Each line: who leaves a processor, in which calls, and what the idle time after it belongs to.
+    /// Each line: what leaves a processor, in which calls, and what has the idle time after it.
     #[test]
     fn idle_time_belongs_to_what_the_last_of_ours_sleeps_in() {
         for (program, process, calls, wanted) in [

@@ -32,6 +32,16 @@ const MOVES: &str = "moves in memory, of any caller";
 const ENTRY: &str = "system calls, entry and exit";
 pub(crate) const OTHER: &str = "other";
 
+/// Prefixes of functions that only one module has.
+pub(crate) const MODULES: [(&str, &str); 7] = [
+    ("ext4_", "ext4"),
+    ("jbd2_", "jbd2"),
+    ("xfs_", "xfs"),
+    ("xlog_", "xfs"),
+    ("btrfs_", "btrfs"),
+    ("f2fs_", "f2fs"),
+    ("bch2_", "bcachefs"),
+];
 /// Module, or none for the kernel itself, where `*` is any; symbols, with `*` for any letters;
 /// owner.
 type Row = (&'static str, &'static [&'static str], &'static str);

@@ -17,8 +17,8 @@ use std::path::Path;
 
 /// Samples are few in a short phase.
 const ROUNDS: u32 = 5;
-/// Then as many in which perf also sees tasks go to sleep. That costs time where tasks change often,
-/// so these rounds say only what idle time was for.
+/// Then some in which perf also sees tasks go to sleep. That costs time where tasks change often,
+/// so these rounds name idle time alone.
 const ROUNDS_OF_WAITS: u32 = 2;
 
 /// A difference by samples.
