@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 /// time takes twice as long.
 pub struct ThreadPool {
     shared: Arc<Shared>,
-    beside: Vec<JoinHandle<()>>,
+    helpers: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -33,15 +33,15 @@ impl ThreadPool {
         let threads = threads.max(1);
         let [begin, end] = [(); 2].map(|()| Barrier::new(threads));
         let mut pool =
-            ThreadPool { shared: Arc::new(Shared { begin, end, work: Mutex::default() }), beside: Vec::new() };
+            ThreadPool { shared: Arc::new(Shared { begin, end, work: Mutex::default() }), helpers: Vec::new() };
         for number in 1..threads {
             let shared = pool.shared.clone();
             match std::thread::Builder::new().spawn(move || wait_for_work(&shared, number)) {
-                Ok(thread) => pool.beside.push(thread),
+                Ok(thread) => pool.helpers.push(thread),
                 // The started threads wait at the barrier forever: there are too few for it to
                 // open.
                 Err(error) => {
-                    pool.beside.clear();
+                    pool.helpers.clear();
                     return Err(error);
                 }
             }
@@ -50,7 +50,7 @@ impl ThreadPool {
     }
 
     pub fn threads(&self) -> usize {
-        self.beside.len() + 1
+        self.helpers.len() + 1
     }
 
     /// Gives each thread one of the items, from the first on, and waits for all; what became of
@@ -74,7 +74,7 @@ impl ThreadPool {
 
     /// `work` does not panic.
     fn run(&mut self, work: &(dyn Fn(usize) + Sync)) {
-        if self.beside.is_empty() {
+        if self.helpers.is_empty() {
             return work(0);
         }
         // SAFETY: only the lifetime changes. The threads follow the pointer between the two
@@ -106,12 +106,12 @@ fn wait_for_work(shared: &Shared, number: usize) {
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        if self.beside.is_empty() {
+        if self.helpers.is_empty() {
             return;
         }
         self.shared.set(None);
         self.shared.begin.wait();
-        self.beside.drain(..).for_each(|thread| drop(thread.join()));
+        self.helpers.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 

@@ -104,7 +104,17 @@ impl Stage<'_, '_> {
             ensure!(Instant::now() < until, "{} is still in use", disk.device.display());
             std::thread::sleep(PAUSE);
         }
-        disk.server.take().map_or(Ok(()), |server| server.stop(Signal::TERM, PATIENCE))
+        let Some(server) = disk.server.take() else { return Ok(()) };
+        // The server of QEMU 7.2 may wait for a request at that moment, and then never sees that it
+        // is to end. An unmounted file wakes it.
+        let export = self.place().export();
+        while is_mount_point(&export)? {
+            match unmount(&export) {
+                Err(error) if Instant::now() > until => return Err(error),
+                _ => std::thread::sleep(PAUSE),
+            }
+        }
+        server.stop(Signal::TERM, PATIENCE)
     }
 
     fn attach(&mut self, file: &Path, direct: bool) -> Result<(File, PathBuf)> {
@@ -185,8 +195,12 @@ impl OpenDisk {
         if !is_mount_point(&self.root)? {
             return Ok(());
         }
-        output(&argv(["umount", &self.root.display().to_string()]), &[]).map(drop)
+        unmount(&self.root)
     }
+}
+
+fn unmount(at: &Path) -> Result<()> {
+    output(&argv(["umount", &at.display().to_string()]), &[]).map(drop)
 }
 
 impl Drop for OpenDisk {

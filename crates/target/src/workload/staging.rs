@@ -20,22 +20,22 @@ impl Staging {
         Staging { folder: place.memory.join(format!("{kind}-{spelled:016x}")) }
     }
 
-    /// Another file or folder that belongs to it.
-    pub(crate) fn beside(&self, extension: &str) -> PathBuf {
+    /// A file or folder that belongs to it.
+    pub(crate) fn file(&self, extension: &str) -> PathBuf {
         self.folder.with_extension(extension)
     }
 
     /// To be called last: what has a note is complete.
     pub(crate) fn note(&self, what: &impl Serialize) -> Result<()> {
-        Ok(std::fs::write(self.beside("json"), serde_json::to_string(what)?)?)
+        Ok(std::fs::write(self.file("json"), serde_json::to_string(what)?)?)
     }
 
     pub(crate) fn is_complete(&self) -> bool {
-        self.beside("json").exists()
+        self.file("json").exists()
     }
 
     pub(crate) fn noted<T: DeserializeOwned>(&self) -> Result<T> {
-        let note = std::fs::read_to_string(self.beside("json"));
+        let note = std::fs::read_to_string(self.file("json"));
         Ok(serde_json::from_str(&note.context("the source is not staged in memory; was the run prepared?")?)?)
     }
 }

@@ -92,7 +92,7 @@ impl Watched<'_> {
             match ptrace::wait().context("cannot wait for the program")? {
                 Event::NoneLeft => bail!("the program ended before the recording began"),
                 Event::Ended(tid, _) => drop(self.processes.remove(&tid)),
-                Event::Tick => self.help_those_that_wait()?,
+                Event::Tick => self.help_waiting()?,
                 Event::Stopped(tid, stop) if self.processes.contains_key(&tid) => {
                     match stop {
                         Stop::Signal(signal) => drop(signals.insert(tid, signal)),
@@ -129,7 +129,7 @@ impl Watched<'_> {
 
     /// A thread that has called vfork(2) cannot stop before its child runs another program, and the
     /// child stands still: it goes on, and is stopped anew.
-    fn help_those_that_wait(&mut self) -> Result<()> {
+    fn help_waiting(&mut self) -> Result<()> {
         let late: Vec<i32> = self.processes.keys().copied().filter(|tid| !self.stopped.contains(tid)).collect();
         for tid in late {
             if state_of(tid) != Some('D') {

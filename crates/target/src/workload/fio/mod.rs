@@ -116,7 +116,7 @@ fn stage_name(number: usize) -> String {
 
 /// A copy, so that all rounds have the same.
 fn staged(settings: &Settings, place: &Place) -> PathBuf {
-    Staging::new("fio", &JobFile::of(settings), place).beside("fio")
+    Staging::new("fio", &JobFile::of(settings), place).file("fio")
 }
 
 fn program(root: &Path, output: &Path, sections: &[Section], job: &Path) -> Program {

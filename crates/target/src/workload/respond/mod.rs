@@ -386,7 +386,7 @@ impl Tree {
 }
 
 fn archive(staging: &Staging) -> PathBuf {
-    staging.beside("tar")
+    staging.file("tar")
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Workload for Kernel {
 
     /// `gcc --version` loads neither the compiler proper, nor assembler, linker and headers.
     fn warm_up(&self, settings: &Settings, place: &Place) -> Vec<Argv> {
-        vec![argv(["make", "-s", "-B", "-C", &text(&staging(settings, place).beside("warm"))])]
+        vec![argv(["make", "-s", "-B", "-C", &text(&staging(settings, place).file("warm"))])]
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
@@ -87,7 +87,7 @@ impl Workload for Kernel {
     }
 
     fn lacks(&self, settings: &Settings, place: &Place) -> Option<String> {
-        let is_staged = staging(settings, place).beside("json").exists();
+        let is_staged = staging(settings, place).file("json").exists();
         (!is_staged && Source::of(settings).found().is_none()).then(|| {
             let remedy = "`apt-get install linux-source`, or name your own tarball with `tarball`";
             format!("there is no kernel source: no {SOURCES}/linux-source-*.tar.xz: {remedy}")
@@ -100,7 +100,7 @@ impl Workload for Kernel {
         let tarball = archive::stage(&found, &staging.folder, source.compressed)?;
         let held = ArchiveContents::of_tarball(&tarball)?;
         let makefile_bytes = first_makefile(&tarball)?;
-        let warm = staging.beside("warm");
+        let warm = staging.file("warm");
         std::fs::create_dir_all(&warm)?;
         std::fs::write(warm.join("warm.c"), WARM_SOURCE)?;
         std::fs::write(warm.join("Makefile"), WARM_MAKEFILE)?;

@@ -175,7 +175,7 @@ impl Recording {
     }
 
     fn place(&self, place: &Place) -> PathBuf {
-        Staging::new("trace", self, place).beside("pktrace")
+        Staging::new("trace", self, place).file("pktrace")
     }
 
     fn staged(&self, place: &Place) -> Result<Trace> {

@@ -116,7 +116,7 @@ fn same(source: &Staged, layers: &[PathBuf], modes: Modes) -> Result<()> {
 
 /// In memory, the lowest first.
 fn archives(dataset: &Dataset, layers: u64, place: &Place) -> Vec<PathBuf> {
-    (0..layers).map(|layer| dataset.staging(place).beside(&format!("layer-{layer}-of-{layers}.tar"))).collect()
+    (0..layers).map(|layer| dataset.staging(place).file(&format!("layer-{layer}-of-{layers}.tar"))).collect()
 }
 
 /// A layer has a run of the tree in the order of names, and the folders above its files. All names
