@@ -232,13 +232,26 @@ fn what_a_search_names_is_nearly_the_best() {
 }
 
 /// Whole grids whose every configuration was simulated; docs/tune.md says how.
-const TABLES: [(&str, &str); 1] = [("btrfs on nvme", include_str!("../../../../fixtures/tuning/btrfs-nvme.csv"))];
+const TABLES: [(&str, &str); 2] = [
+    ("btrfs on nvme", include_str!("../../../../fixtures/tuning/btrfs-nvme.csv")),
+    ("ext4 on hdd-7200", include_str!("../../../../fixtures/tuning/ext4-hdd-7200.csv")),
+];
 
-/// The three that matter most, in no order.
-fn three(importance: &[f64]) -> BTreeSet<usize> {
+/// By how much less of a standard deviation an option may make than the third one of the table, to
+/// be as important.
+const TIE: f64 = 0.1;
+
+/// The three that matter most, the first one before all.
+fn three(importance: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..importance.len()).collect();
     order.sort_by(|a, b| importance[*b].total_cmp(&importance[*a]));
     order.into_iter().take(3).collect()
+}
+
+/// Whether the three that a search found are those of the table, of which some may be tied.
+fn are_the_three(found: &[f64], table: &[f64]) -> bool {
+    let least = table[three(table)[2]].sqrt() * (1.0 - TIE);
+    three(found).iter().all(|option| table[*option].sqrt() >= least)
 }
 
 /// On btrfs the best needs two values, of which one costs 24 % by itself.
@@ -254,7 +267,7 @@ fn of_simulated_grids_nearly_the_best_is_named() {
             let holds = |grid: &Grid, search: &Search| {
                 let regret = grid.truth(&search.named()) - best;
                 let is_no_worse = grid.truth(&search.named()) - of_default <= MARGIN.ln_1p() / 2.0;
-                let is_same = three(&importance(&grid.space, &search.stages)) == three(&grid.importance());
+                let is_same = are_the_three(&importance(&grid.space, &search.stages), &grid.importance());
                 let rounds: usize = search.stages.iter().map(Stage::rounds).sum();
                 let is_cheap = search.cells() * 10 <= rounds * grid.logs.len();
                 [is_no_worse, regret <= MARGIN.ln_1p(), is_same, is_cheap]
