@@ -248,7 +248,10 @@ fn a_run_of_this_machine_is_estimated_by_samples() {
         assert!(unowned.iter().all(|share| (0.0..=1.0).contains(&share.as_f64().expect("a share"))), "{one}");
     }
     let write = differences.iter().find(|one| one["difference"]["phase"] == "write").expect("a phase");
-    assert_eq!(write["here"]["difference"]["causes"][0]["owner"], "compression", "{write}");
+    // Other tests may have had the processors for longer than that.
+    let causes = write["here"]["difference"]["causes"].as_array().expect("causes");
+    let largest = causes.iter().find(|cause| cause["state"] == "busy").expect("something executed");
+    assert_eq!(largest["owner"], "compression", "{write}");
     lab.assert_nothing_left();
 }
 
