@@ -57,7 +57,7 @@ impl Link {
         self.say(&Say::Phase(phase.into()));
     }
 
-    /// For who explains times.
+    /// For an explanation of the times.
     pub fn tell_clock(&mut self, clock: PhaseClock) {
         self.say(&Say::Clock(Box::new(clock)));
     }

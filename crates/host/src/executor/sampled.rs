@@ -15,6 +15,8 @@ use std::process::{Child, Stdio};
 /// From one look at a processor to the next, in nanoseconds.
 pub const PERIOD_NS: u64 = 250_000;
 
+pub const NEEDS: [Need; 2] = [Need::Root, Need::Program { name: "perf", package: "linux-perf" }];
+
 pub struct Sampled {
     /// Where each cell leaves what explains its times.
     pub folder: PathBuf,
@@ -36,7 +38,7 @@ impl Executor for Sampled {
     }
 
     fn needs(&self) -> Vec<Need> {
-        vec![Need::Root, Need::Program { name: "perf", package: "linux-perf" }]
+        NEEDS.to_vec()
     }
 }
 

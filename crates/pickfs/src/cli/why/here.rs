@@ -30,9 +30,13 @@ pub(super) struct Estimate {
 }
 
 /// The targets of a run of this machine that are to be compared, without what decides.
+/// What perf lacks is an error before anything is simulated.
 pub(super) fn plan(plan: &Plan, pairs: &[Pair]) -> Result<Plan> {
     if plan.executor != "local" {
         return Err(Exit::usage("--here is for runs of this machine, without --sim and --vm"));
+    }
+    if let Some(missing) = sampled::NEEDS.iter().find_map(|need| need.check().err()) {
+        bail!("--here: {missing}");
     }
     let is_asked = |name: &String| pairs.iter().flatten().any(|asked| asked == name);
     let targets = plan.targets.iter().filter(|target| !target.duplicate && is_asked(&target.name));
@@ -59,9 +63,6 @@ struct Seen(BTreeMap<(String, String), Vec<Breakdown>>);
 impl Seen {
     fn run(plan: &Plan, rounds: u32, executor: Sampled) -> Result<Seen> {
         std::fs::create_dir(&executor.folder).context("cannot make a folder for samples")?;
-        if let Some(missing) = executor.needs().iter().find_map(|need| need.check().err()) {
-            bail!("--here: {missing}");
-        }
         let folder = executor.folder.clone();
         let plan = Plan { stop: Stop { rounds: Some(rounds), ..plan.stop }, ..plan.clone() };
         let journal = folder.join("run.jsonl");
