@@ -1,7 +1,7 @@
 # Two commands: `make run` ends with a verdict about this disk, `make test` runs the tests. Both install what is
 # missing with apt-get (as root, or with sudo). `make deps` installs for these and for `make test-deep`.
 
-.PHONY: run deps test test-here test-guests test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces book install-build install-run install-test install-deep
+.PHONY: run deps test test-here test-guests test-crates test-deep test-deep-runs test-deep-guests test-deep-computed audit oldest-rust notices release tools test-all test-statistics test-data recipes test-kernel test-vm test-sim test-fleet build static deb lintian container atlas atlas-store atlas-digest lint screenshots fuzz sanitize bench schema traces book install-build install-run install-test install-deep
 
 # What the default comparison needs, and what the tests need in addition.
 BUILD_PACKAGES = gcc libc6-dev
@@ -28,11 +28,16 @@ deps: install-build install-run install-test install-deep
 # and images in temporary folders; what cannot run says why.
 test: install-run install-test install-build
 	cargo test --locked --no-run
-	$(MAKE) --jobs 2 test-here test-guests
+	$(MAKE) --jobs 3 test-here test-guests test-crates
 
 # Cargo would take the jobs of make for its own.
 test-here:
-	MAKEFLAGS= cargo test --locked -- --nocapture --skip deep:: --skip guests::
+	MAKEFLAGS= cargo test --locked --test end-to-end -- --nocapture --skip deep:: --skip guests::
+
+# They compute while real runs wait for each other and for disks.
+test-crates:
+	MAKEFLAGS= nice cargo test --locked --workspace --lib --bins -- --nocapture
+	MAKEFLAGS= nice cargo test --locked --workspace --doc
 
 test-guests:
 	MAKEFLAGS= crates/pickfs/tests/own-turn cargo test --locked --test end-to-end -- --nocapture --skip deep:: guests::

@@ -4,7 +4,7 @@
 use super::super::parameters::Words;
 use super::*;
 use crate::models::find;
-use pickfs_system::sys::disk_model::{Count, Landing, SOURCES};
+use pickfs_system::sys::disk_model::{Count, Landing};
 
 /// Makes a model of a table: ours, or one of a changed source.
 type Make<'a> = &'a dyn Fn(&Words) -> DiskModel;
@@ -28,6 +28,7 @@ macro_rules! holds {
 
 mod flash;
 mod parts;
+mod planted;
 mod zones;
 
 #[derive(Clone, Copy)]
@@ -448,101 +449,6 @@ fn a_flush_of_a_hard_disk_costs_by_what_is_cached() {
     let found = speeds_of(&find("hdd-7200").expect("it")).expect("figures");
     let ms = found.flushes.map(|(_, ns)| ns / 1e6);
     assert!(ms[0] < 1.0 && ms[1] > 2.0 && ms[2] > 3.0 * ms[1] && ms[3] > 5.0 * ms[2], "{ms:?}");
-}
-
-/// The text that is replaced in model.c, and by what.
-const PLANTED: &[(&str, &str, &str)] = &[
-    ("commands overtake FLUSH", "	if (r->order < barrier(d))\n		admit", "	if (1)\n		admit"),
-    ("FLUSH leaves the cache", "			if (d->slots)\n				return destage(d, now);\n			d->arm", "			d->arm"),
-    ("the platter stands still", "return moves + (angle(d, &to) + turn", "return moves + 0 * (angle(d, &to) + turn"),
-    ("a request is lost", "while (i < d->queued && d->requests", "while (i + 1 < d->queued && d->requests"),
-    ("the cache answers before it is asked", "			end(d, tag, quick);\n			return;", "			end(d, tag, now);\n			return;"),
-    ("two at one arm", "	if (d->arm != RESTS)\n		return;\n	look_ahead", "	look_ahead"),
-    ("no age limit", "now - r->ready > d->p[SIM_AGE_LIMIT_NS]", "0"),
-    ("the seek curve is read backwards", "(cylinders - pairs[2 * low]) / span", "(pairs[2 * high] - cylinders) / span"),
-    ("tracks have no skew", "		if (sectors)\n			all += at.head", "		if (0)\n			all += at.head"),
-    ("a die programs all at once", "d->program_free[die] = begins + takes;", "d->program_free[die] = begins;"),
-    ("flash forgets to program", "	return larger(now, last_program(d));", "	return now;"),
-    ("credits have no end", "	if (d->base_due > spare)", "	if (0)"),
-    ("a card copies nothing", "	if (d->units[found].at != offset)", "	if (0)"),
-    ("a log has no end", "d->waiting_bands && d->logged + sectors > d->p[SIM_LOG_SECTORS]", "0"),
-    (
-        "garbage collection takes no time",
-        "larger(larger(now, d->program_free[die]), d->read_free[die]) + takes;",
-        "d->program_free[die];",
-    ),
-    ("a valid unit is erased", "				copy(f, f->held[slot] - 1);", "				ftl_trim(f, f->held[slot] - 1);"),
-    ("an overwritten unit stays valid", "		return;\n	ftl_trim(f, unit);", "		return;"),
-    ("TRIM forgets what waits", "d->waiting[i] >= from && d->waiting[i] < until", "0"),
-    ("TRIM frees nothing", "unit < until && unit < d->p[SIM_UNITS]", "0"),
-    (
-        "a fuller block is collected",
-        "	return f->queues[f->least];",
-        "	{ unsigned int v = f->per_block * 15 / 16; while (v > f->least && f->queues[v] == FTL_NONE) v--; return f->queues[v > f->least ? v : f->least]; }",
-    ),
-    ("reads pass a busy die by", "die == SIM_NEVER ? now", "d->p[SIM_UNITS] ? now"),
-    ("a zone is written anywhere", "offset != zone->pointer || ", ""),
-    ("a zone has no end", " || offset + sectors > z->size)", ")"),
-    ("a full zone stays open", "	if (zone->pointer == z->size)", "	if (0)"),
-    ("a part of a physical sector is written", "	if ((offset | sectors) % ZBC_PHYSICAL_SECTORS)", "	if (0)"),
-    ("RESET leaves data", "	zone->pointer = zone->data = 0;", "	zone->pointer = 0;"),
-    (
-        "FINISH makes data",
-        "		zone->pointer = (unsigned int)z->size;",
-        "		zone->pointer = zone->data = (unsigned int)z->size;",
-    ),
-    ("an append goes to the zone's start", "	*first += zone->pointer;", ""),
-    ("conventional zones are reset", "command == ZBC_WRITE && *first + sectors", "*first + sectors"),
-    (
-        "RESET ALL forgets the last zone",
-        "number < z->zones; number++)\n			reset",
-        "number + 1 < z->zones; number++)\n			reset",
-    ),
-    ("an open zone is empty", "zone->pointer ? ZBC_CLOSED", "0 ? ZBC_CLOSED"),
-    ("all flushes take the same", "draw = (draw ^ draw >> 31) % 1000000;", "draw = 500000;"),
-    ("flushes have one mode", "	while (to[0] <= draw)", "	while (0)"),
-    ("a wait for the link has no part", "	wait_for_link(d, now, copying, parts);\n", ""),
-    ("answered twice", "d->ends[0] = d->ends[--d->ending];", "d->ends[0] = d->ends[d->ending - 1];"),
-];
-
-/// A library of the model, with a text of its source replaced.
-fn compiled(library: &std::path::Path, (from, to): (&str, &str), words: &[&str]) {
-    let folder = library.parent().expect("a folder");
-    let files = SOURCES.map(|(file, text)| {
-        let file = folder.join(file);
-        std::fs::write(&file, text.replace(from, to)).expect("written");
-        file
-    });
-    let files = files.iter().filter(|file| file.extension().is_some_and(|kind| kind == "c"));
-    let mut compiler = std::process::Command::new("cc");
-    compiler.args(["-std=gnu89", "-O2", "-w", "-shared", "-fPIC"]).args(words).arg("-o").arg(library).args(files);
-    assert!(compiler.status().expect("a C compiler, which builds pickfs").success(), "{from}");
-}
-
-#[test]
-fn every_planted_error_is_found() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut missed: Vec<&str> = Vec::new();
-    for (number, (name, from, to)) in PLANTED.iter().enumerate() {
-        let places = SOURCES.iter().map(|(_, text)| text.matches(from).count()).sum::<usize>();
-        assert_eq!(places, 1, "{name}: the text to replace");
-        let library = folder.path().join(format!("planted-{number}.so"));
-        compiled(&library, (from, to), &[]);
-        let planted = |words: &Words| DiskModel::of_library(&library, words).expect("a model");
-        let found = all(&planted, 80_000);
-        println!("{name}: {found:?}");
-        missed.extend(found.is_ok().then_some(*name));
-    }
-    assert!(missed.is_empty(), "not found: {missed:?}");
-}
-
-/// Undefined behaviour would end this test by a signal.
-#[test]
-fn no_request_makes_the_model_do_what_c_does_not_define() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let library = folder.path().join("checked.so");
-    compiled(&library, ("\0", ""), &["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]);
-    all(&|words: &Words| DiskModel::of_library(&library, words).expect("a model"), 40_000).expect("all holds");
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(super) fn weights(rows: &[&Vec<bool>]) -> Option<Vec<Vec<f64>>> {
 }
 
 /// The rows of X with AX = B, by elimination; `None` of a singular A.
-fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+pub(super) fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let less = |row: &mut Vec<f64>, by: f64, other: &[f64]| {
         row.iter_mut().zip(other).for_each(|(value, other)| *value -= by * other);
     };

@@ -1,10 +1,14 @@
 //! What each level of each option does to the time, and how much better than the default anything
 //! that was tried can be.
 
-use super::design::weights;
+use super::design::{MOST_FACTORS, fold_over, weights};
+use super::process::{Process, with};
 use super::{Config, Kind, Space, Stage};
 use crate::{ALPHA, Comparisons, Estimate, Look, Schedule, paired_ratio, upper_bounds};
 use std::collections::BTreeSet;
+
+/// Of one option, without the default: what two columns of a design can say.
+const MOST_CROSSED_LEVELS: usize = 3;
 
 /// The effect of one level of one option.
 #[derive(Clone, Debug)]
@@ -22,7 +26,10 @@ pub struct Effect {
 pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
     let confidence = 1.0 - ALPHA / space.levels.iter().sum::<usize>().max(1) as f64;
     let of = |kind: Kind| stages.iter().find(|stage| stage.kind == kind);
-    let mut found: Vec<Effect> = of(Kind::Crossed).map(|stage| crossed(stage, confidence)).unwrap_or_default();
+    let mut found: Vec<Effect> = match (of(Kind::Alone), of(Kind::Crossed)) {
+        (Some(alone), Some(stage)) => crossed(stage, &design(space, alone), confidence),
+        _ => Vec::new(),
+    };
     for alone in of(Kind::Alone).map(|stage| alone(stage, confidence)).unwrap_or_default() {
         if !found.iter().any(|other| (other.option, other.level) == (alone.option, alone.level)) {
             found.push(alone);
@@ -33,8 +40,9 @@ pub fn effects(space: &Space, stages: &[Stage]) -> Vec<Effect> {
 }
 
 /// By option, how much it matters which of its levels is taken: the variance of the logarithm of
-/// the time over them with all others alike, averaged over two settings of the others: the default,
-/// and the best that the race found. What noise adds to it is taken off.
+/// the time over them with all others alike. It is averaged over two settings of the others, the
+/// default and the best that the race found, where what noise adds is taken off; what is expected
+/// over all settings counts twice as much as those two.
 pub fn importance(space: &Space, stages: &[Stage]) -> Vec<f64> {
     let center = |stage: &Stage| match stage.kind {
         Kind::Alone => stage.configs.first().cloned(),
@@ -43,7 +51,11 @@ pub fn importance(space: &Space, stages: &[Stage]) -> Vec<f64> {
     };
     let lines: Vec<(&Stage, Config)> = stages.iter().filter_map(|stage| Some((stage, center(stage)?))).collect();
     let of = |option: usize| lines.iter().map(|(stage, center)| along(stage, center, option)).sum::<f64>();
-    (0..space.levels.len()).map(|option| of(option) / lines.len().max(1) as f64).collect()
+    let measured = (0..space.levels.len()).map(|option| of(option) / lines.len().max(1) as f64);
+    match Process::of(space, stages) {
+        Some(process) => measured.zip(process.importance()).map(|(line, all)| (line + 2.0 * all) / 3.0).collect(),
+        None => measured.collect(),
+    }
 }
 
 /// The variance over the levels of one option, with all others as in `center`.
@@ -75,11 +87,60 @@ fn alone(stage: &Stage, confidence: f64) -> Vec<Effect> {
     (1..stage.configs.len()).filter_map(of).collect()
 }
 
+/// Every option with up to [`MOST_CROSSED_LEVELS`] of its levels, as a screening design: a level
+/// that costs by itself may pay together with another. Two options and more, or nothing is crossed.
+pub(super) fn design(space: &Space, alone: &Stage) -> Vec<Config> {
+    let mut of_option = open_levels(space, alone);
+    if of_option.len() < 2 {
+        return Vec::new();
+    }
+    of_option.truncate(MOST_FACTORS);
+    let columns =
+        |of_option: &[(usize, Vec<usize>)]| of_option.iter().map(|(_, levels)| levels.len().min(2)).sum::<usize>();
+    if columns(&of_option) > MOST_FACTORS {
+        of_option.iter_mut().for_each(|(_, levels)| levels.truncate(1));
+    }
+    let config = |row: Vec<bool>| {
+        let mut choices = row[of_option.len()..].iter();
+        let mut config = vec![0; space.levels.len()];
+        for ((option, levels), high) in of_option.iter().zip(&row) {
+            let is_second = levels.len() > 1 && choices.next() == Some(&true);
+            // Two columns say four things: the default, and each of three levels.
+            let level = match (high, is_second) {
+                (true, _) => levels.get(usize::from(is_second)),
+                (false, true) => levels.get(2),
+                (false, false) => None,
+            };
+            let set = level.map(|level| with(&config, &[(*option, *level)])).filter(|config| space.allows(config));
+            config = set.unwrap_or(config);
+        }
+        config
+    };
+    fold_over(columns(&of_option)).into_iter().map(config).collect()
+}
+
+/// Options with their best levels, the best option first.
+fn open_levels(space: &Space, alone: &Stage) -> Vec<(usize, Vec<usize>)> {
+    let mut all = effects(space, std::slice::from_ref(alone));
+    all.sort_by(|a, b| a.estimate.ratio.total_cmp(&b.estimate.ratio));
+    let mut open: Vec<(usize, Vec<usize>)> = Vec::new();
+    for effect in &all {
+        match open.iter_mut().find(|(option, _)| *option == effect.option) {
+            Some((_, levels)) if levels.len() < MOST_CROSSED_LEVELS => levels.push(effect.level),
+            Some(_) => {}
+            None => open.push((effect.option, vec![effect.level])),
+        }
+    }
+    open
+}
+
 /// Each round has one value of each effect, so that rounds remain what is repeated. A configuration
-/// without a value in one of the rounds is left out.
-fn crossed(stage: &Stage, confidence: f64) -> Vec<Effect> {
-    let complete = stage.complete();
-    let all = stage.configs.iter().flat_map(|config| config.iter().copied().enumerate());
+/// without a value in one of the rounds is left out, and so is one that was drawn at random: in
+/// these an effect is not clear of others.
+fn crossed(stage: &Stage, design: &[Config], confidence: f64) -> Vec<Effect> {
+    let is_of_design = |at: &usize| *at == 0 || design.contains(&stage.configs[*at]);
+    let complete: Vec<usize> = stage.complete().into_iter().filter(is_of_design).collect();
+    let all = design.iter().flat_map(|config| config.iter().copied().enumerate());
     let columns: BTreeSet<(usize, usize)> = all.filter(|(_, level)| *level > 0).collect();
     let row = |at: &usize| columns.iter().map(|(option, level)| stage.configs[*at][*option] == *level).collect();
     let rows: Vec<Vec<bool>> = complete.iter().map(row).collect();

@@ -9,7 +9,7 @@
 
 mod design;
 mod effects;
-mod model;
+mod process;
 mod search;
 
 pub use design::{MOST_FACTORS, fold_over};

@@ -1,10 +1,11 @@
 //! What to measure next, and the answer.
 
-use super::design::{MOST_FACTORS, fold_over};
-use super::effects::effects;
-use super::model::{Model, with};
+use super::effects::design;
+use super::process::{Process, with};
 use super::{Config, Kind, Space, Stage};
 use crate::{Estimate, Finding, LAST_LOOK, judge, paired_ratio};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The fewest rounds of a stage: what its noise is estimated from.
 const FIRST: u32 = 4;
@@ -14,10 +15,12 @@ const MOST_CROSSED: u32 = 32;
 const MOST_RACE: u32 = 120;
 const FEWEST_CONFIRM: u32 = 8;
 const MOST_CONFIRM: u32 = 120;
-/// Of one option, without the default: what two columns of a design can say.
-const MOST_CROSSED_LEVELS: usize = 3;
+/// Configurations that are drawn at random and crossed too.
+const MOST_DRAWN: usize = 24;
 /// Changes of the default that are raced together.
 const MOST_COMBINED: usize = 6;
+/// Of what was crossed, the best are raced as they are.
+const MOST_MEASURED: usize = 4;
 /// An effect is known to this part of the margin, as a standard error.
 const EFFECT: f64 = 0.25;
 /// Of configurations that are as near to the best as this part of the margin, that with the fewest
@@ -97,7 +100,7 @@ fn answer(stage: &Stage, margin: f64) -> Option<Answer> {
 fn configs_of(kind: Kind, space: &Space, stages: &[Stage], margin: f64) -> Vec<Config> {
     let default = vec![0; space.levels.len()];
     let of = |kind: Kind| stages.iter().find(|stage| stage.kind == kind);
-    let best = |kind: Kind| of(kind).and_then(|stage| challenger(stage, stages, margin));
+    let best = |kind: Kind| of(kind).and_then(|stage| challenger(space, stage, stages, margin));
     let others = match kind {
         Kind::Alone => around(space, default.clone()),
         Kind::Crossed => of(Kind::Alone).map(|alone| crossed(space, alone)).unwrap_or_default(),
@@ -121,65 +124,35 @@ fn around(space: &Space, center: Config) -> Vec<Config> {
     std::iter::once(center.clone()).chain(others).collect()
 }
 
-/// Every option with up to [`MOST_CROSSED_LEVELS`] of its levels, as a screening design: a level
-/// that costs by itself may pay together with another. Two options and more, or nothing is crossed.
+/// A screening design, and others at random.
 fn crossed(space: &Space, alone: &Stage) -> Vec<Config> {
-    let mut of_option = open_levels(space, alone);
-    if of_option.len() < 2 {
-        return Vec::new();
-    }
-    of_option.truncate(MOST_FACTORS);
-    let columns =
-        |of_option: &[(usize, Vec<usize>)]| of_option.iter().map(|(_, levels)| levels.len().min(2)).sum::<usize>();
-    if columns(&of_option) > MOST_FACTORS {
-        of_option.iter_mut().for_each(|(_, levels)| levels.truncate(1));
-    }
-    let config = |row: Vec<bool>| {
-        let mut choices = row[of_option.len()..].iter();
-        let mut config = vec![0; space.levels.len()];
-        for ((option, levels), high) in of_option.iter().zip(&row) {
-            let is_second = levels.len() > 1 && choices.next() == Some(&true);
-            // Two columns say four things: the default, and each of three levels.
-            let level = match (high, is_second) {
-                (true, _) => levels.get(usize::from(is_second)),
-                (false, true) => levels.get(2),
-                (false, false) => None,
-            };
-            let set = level.map(|level| with(&config, &[(*option, *level)])).filter(|config| space.allows(config));
-            config = set.unwrap_or(config);
-        }
-        config
-    };
-    fold_over(columns(&of_option)).into_iter().map(config).collect()
+    let design = design(space, alone);
+    let more = drawn(space, alone, (design.len() * 3 / 2).min(MOST_DRAWN));
+    design.into_iter().chain(more).collect()
 }
 
-/// Options with their best levels, the best option first.
-fn open_levels(space: &Space, alone: &Stage) -> Vec<(usize, Vec<usize>)> {
-    let mut all = effects(space, std::slice::from_ref(alone));
-    all.sort_by(|a, b| a.estimate.ratio.total_cmp(&b.estimate.ratio));
-    let mut open: Vec<(usize, Vec<usize>)> = Vec::new();
-    for effect in &all {
-        match open.iter_mut().find(|(option, _)| *option == effect.option) {
-            Some((_, levels)) if levels.len() < MOST_CROSSED_LEVELS => levels.push(effect.level),
-            Some(_) => {}
-            None => open.push((effect.option, vec![effect.level])),
-        }
-    }
-    open
+/// Configurations of any levels, drawn at random: a design of two levels says nothing of the
+/// others, and gives some pairs of options nearly the same rows. The draw follows from what was
+/// measured, so that a search that was cut makes the same one.
+fn drawn(space: &Space, alone: &Stage, count: usize) -> Vec<Config> {
+    let seed = alone.logs.iter().flatten().fold(0_u64, |seed, log| seed.rotate_left(7) ^ log.to_bits());
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut level = |most: &usize| (generator.next_u64() % (*most as u64 + 1)) as usize;
+    let all: Vec<Config> = (0..count).map(|_| space.levels.iter().map(&mut level).collect()).collect();
+    all.into_iter().filter(|config| space.allows(config)).collect()
 }
 
 /// What is expected to help, one change after the other, and the best that was measured.
 fn promising(space: &Space, stages: &[Stage], margin: f64) -> Vec<Config> {
-    let path = |model: &Model| model.path(space, margin / 6.0, MOST_COMBINED);
-    let (of_levels, of_pairs) = (Model::of_levels(stages), Model::of_pairs(stages));
-    let paths = of_pairs.iter().chain(&of_levels).flat_map(path);
-    let leads = of_pairs.iter().flat_map(|model| model.leads(space));
-    let best = |kind: Kind| {
-        let stage = stages.iter().find(|stage| stage.kind == kind)?;
-        Some(stage.configs[ranked(stage).first()?.0].clone())
+    let process = Process::of(space, stages);
+    let path = |daring: f64| process.iter().flat_map(move |process| process.path(daring, margin / 6.0, MOST_COMBINED));
+    let paths = path(0.0).chain(path(1.0)).chain(path(2.0));
+    let best = |(kind, count): (Kind, usize)| {
+        let stage = stages.iter().find(|stage| stage.kind == kind);
+        let places = stage.map(|stage| (stage, ranked(stage))).into_iter();
+        places.flat_map(move |(stage, ranked)| ranked.into_iter().take(count).map(|(at, _)| stage.configs[at].clone()))
     };
-    let measured = [Kind::Crossed, Kind::Alone].into_iter().filter_map(best);
-    paths.chain(leads).chain(measured).collect()
+    paths.chain([(Kind::Crossed, MOST_MEASURED), (Kind::Alone, 1)].into_iter().flat_map(best)).collect()
 }
 
 /// The configurations that have all rounds, without the default, the fastest first, with the mean
@@ -194,17 +167,10 @@ fn ranked(stage: &Stage) -> Vec<(usize, f64)> {
 /// The best that a race found, or one with fewer options that is as good. What the design says of a
 /// sum of effects counts too, by how well it is known: among many that are raced, the luckiest
 /// looks best.
-fn challenger(race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
-    let model = Model::of_pairs(stages);
-    let expected = |config: &Config| model.as_ref().map_or(0.0, |model| model.expected(config));
-    let variance = race.noise().unwrap_or(0.0).powi(2) / race.rounds().max(1) as f64;
-    let by_design = model.as_ref().map_or(0.0, |model| variance / (variance + model.error));
-    let means = ranked(race);
-    let apart = |(at, mean): &(usize, f64)| expected(&race.configs[*at]) - mean;
-    // The default may be eliminated, so the two are aligned by what all have in common.
-    let common = means.iter().map(apart).sum::<f64>() / means.len().max(1) as f64;
+fn challenger(space: &Space, race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
+    let process = Process::of(space, stages)?;
     let mut scores: Vec<(usize, f64)> =
-        means.iter().map(|mean| (mean.0, mean.1 + by_design * (apart(mean) - common))).collect();
+        ranked(race).into_iter().map(|(at, _)| (at, process.expected(&race.configs[at]))).collect();
     scores.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (_, best) = *scores.first()?;
     let good = scores.iter().take_while(|(_, score)| *score <= best + AS_GOOD * margin);

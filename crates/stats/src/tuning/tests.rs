@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MARGIN: f64 = 0.03;
 /// Searches of the quick test, and of that behind docs/tune.md.
-const FEW: usize = 30;
-const MANY: usize = 2000;
+const FEW: usize = 10;
+const MANY: usize = 500;
 
 /// The logarithm of the time of each configuration, in the order of [`all`].
 struct Grid {
@@ -231,15 +231,25 @@ fn what_a_search_names_is_nearly_the_best() {
     }
 }
 
-/// Whole grids whose every configuration was simulated; docs/tune.md says how.
-const TABLES: [(&str, &str); 2] = [
-    ("btrfs on nvme", include_str!("../../../../fixtures/tuning/btrfs-nvme.csv")),
-    ("ext4 on hdd-7200", include_str!("../../../../fixtures/tuning/ext4-hdd-7200.csv")),
+/// Whole grids whose every configuration was simulated, and the shares of searches in which each
+/// claim must hold; docs/tune.md says how they were made, and why the last two have less.
+const TABLES: [(&str, &str, [f64; 4]); 6] = [
+    ("btrfs on nvme", include_str!("../../../../fixtures/tuning/btrfs-nvme.csv"), WANTED),
+    ("ext4 on hdd-7200", include_str!("../../../../fixtures/tuning/ext4-hdd-7200.csv"), WANTED),
+    ("ext4 on nvme", include_str!("../../../../fixtures/tuning/ext4-nvme.csv"), WANTED),
+    ("xfs on nvme", include_str!("../../../../fixtures/tuning/xfs-nvme.csv"), WANTED),
+    ("xfs on hdd-7200", include_str!("../../../../fixtures/tuning/xfs-hdd-7200.csv"), [0.95, 0.95, 0.5, 0.95]),
+    ("btrfs on hdd-7200", include_str!("../../../../fixtures/tuning/btrfs-hdd-7200.csv"), [0.95, 0.4, 0.5, 0.95]),
 ];
+/// What is named is no worse than the default, it is within the margin of the best, the three
+/// options that matter most are named, and the search is cheap.
+const WANTED: [f64; 4] = [0.95, 0.95, 0.9, 0.95];
 
 /// By how much less of a standard deviation an option may make than the third one of the table, to
 /// be as important.
 const TIE: f64 = 0.1;
+/// A standard deviation of a third of the margin makes no difference.
+const NOTHING: f64 = MARGIN / 3.0;
 
 /// The three that matter most, the first one before all.
 fn three(importance: &[f64]) -> Vec<usize> {
@@ -248,21 +258,24 @@ fn three(importance: &[f64]) -> Vec<usize> {
     order.into_iter().take(3).collect()
 }
 
-/// Whether the three that a search found are those of the table, of which some may be tied.
+/// Whether the three that a search found are those of the table, of which some may be tied. What
+/// makes less than `NOTHING` has no place of its own.
 fn are_the_three(found: &[f64], table: &[f64]) -> bool {
-    let least = table[three(table)[2]].sqrt() * (1.0 - TIE);
-    three(found).iter().all(|option| table[*option].sqrt() >= least)
+    let (found, wanted) = (three(found), three(table));
+    let third = table[wanted[2]].sqrt();
+    let least = if third < NOTHING { 0.0 } else { third * (1.0 - TIE) };
+    let matters = |option: &&usize| table[**option].sqrt() >= NOTHING.max(third / (1.0 - TIE));
+    found.iter().all(|option| table[*option].sqrt() >= least)
+        && wanted.iter().filter(matters).all(|option| found.contains(option))
 }
 
-/// On btrfs the best needs two values, of which one costs 24 % by itself.
 #[test]
 fn of_simulated_grids_nearly_the_best_is_named() {
-    for (name, table) in TABLES {
+    for (name, table, wanted) in TABLES {
         let truth = Grid::simulated(table);
         let (best, of_default) = (truth.least(), truth.logs[0]);
         println!("{name}: {} configurations, default {:.4} above the best", truth.logs.len(), of_default - best);
         println!("importance: {:.3?}", truth.importance().iter().map(|by| by.sqrt()).collect::<Vec<_>>());
-        let wanted = [0.95, 0.95, 0.9, 0.95];
         for scatter in [0.02, 0.05, 0.10] {
             let holds = |grid: &Grid, search: &Search| {
                 let regret = grid.truth(&search.named()) - best;
