@@ -164,9 +164,9 @@ fn ranked(stage: &Stage) -> Vec<(usize, f64)> {
     means
 }
 
-/// The best that a race found, or one with fewer options that is as good. What the design says of a
-/// sum of effects counts too, by how well it is known: among many that are raced, the luckiest
-/// looks best.
+/// The best that a race found, or one with fewer options that is as good, by what is expected of
+/// each. All that was measured of its neighbours counts in that: among many that are raced, the
+/// luckiest looks best.
 fn challenger(space: &Space, race: &Stage, stages: &[Stage], margin: f64) -> Option<Config> {
     let process = Process::of(space, stages)?;
     let mut scores: Vec<(usize, f64)> =
