@@ -29,6 +29,11 @@ pub struct Space {
 }
 
 impl Space {
+    /// Each option with each of its levels, the default too.
+    fn each_level(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.levels.iter().enumerate().flat_map(|(option, levels)| (0..=*levels).map(move |level| (option, level)))
+    }
+
     fn allows(&self, config: &Config) -> bool {
         self.excludes.iter().all(|((option, level), other)| config[*option] != *level || config[*other] == 0)
     }

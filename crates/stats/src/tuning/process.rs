@@ -105,9 +105,7 @@ impl<'a> Process<'a> {
     /// From the default on, the change of one option or of two that helps most, by what is expected
     /// less `daring` times what is not known; as long as it helps by `least`.
     pub(super) fn path(&self, daring: f64, least: f64, most: usize) -> Vec<Config> {
-        let levels = &self.space.levels;
-        let all: Vec<(usize, usize)> =
-            levels.iter().enumerate().flat_map(|(option, levels)| (0..=*levels).map(move |to| (option, to))).collect();
+        let all: Vec<(usize, usize)> = self.space.each_level().collect();
         let score = |config: &Config| {
             let unknown = if daring > 0.0 { daring * self.unknown(config) } else { 0.0 };
             self.expected(config) - unknown
@@ -122,7 +120,7 @@ impl<'a> Process<'a> {
             let (best, next) = scored.min_by(|a, b| a.0.total_cmp(&b.0))?;
             (best <= score(from) - least).then_some(next)
         };
-        std::iter::successors(Some(vec![0; levels.len()]), better).skip(1).take(most).collect()
+        std::iter::successors(Some(vec![0; self.space.levels.len()]), better).skip(1).take(most).collect()
     }
 }
 

@@ -119,8 +119,7 @@ fn configs_of(kind: Kind, space: &Space, stages: &[Stage], margin: f64) -> Vec<C
 
 /// A configuration, and the same with each other level of each option.
 fn around(space: &Space, center: Config) -> Vec<Config> {
-    let each = space.levels.iter().enumerate().flat_map(|(option, levels)| (0..=*levels).map(move |to| (option, to)));
-    let others = each.map(|(option, level)| with(&center, &[(option, level)])).filter(|config| space.allows(config));
+    let others = space.each_level().map(|level| with(&center, &[level])).filter(|config| space.allows(config));
     std::iter::once(center.clone()).chain(others).collect()
 }
 

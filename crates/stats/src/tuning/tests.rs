@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MARGIN: f64 = 0.03;
 /// Searches of the quick test, and of that behind docs/tune.md.
-const FEW: usize = 10;
+const FEW: usize = 30;
 const MANY: usize = 500;
 
 /// The logarithm of the time of each configuration, in the order of [`all`].
