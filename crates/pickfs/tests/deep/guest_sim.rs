@@ -195,6 +195,22 @@ fn a_target_beside_others_gives_the_same_records_as_alone() {
     lab.assert_nothing_left();
 }
 
+/// On flash btrfs would do alike under both seeds, as its layout does not depend on them.
+#[test]
+fn no_round_repeats_another() {
+    if not_run(no_guests()) {
+        return;
+    }
+    let lab = Lab::new();
+    let plan = PLAN.replace("hdd-7200", "nvme").replace("seed = 7", "seed = 1").replace("{ fs = \"ext4\" }, ", "");
+    lab.run_plan(&plan.replace("512MiB", "4GiB").replace("rounds = 1", "rounds = 2")).code(0);
+    let folded = lab.folded();
+    let times = |cell: &FoldedCell| folded.value(cell, "write", "time_ns").expect("a time");
+    let [one, other] = &folded.cells[..] else { panic!("{} cells", folded.cells.len()) };
+    assert_ne!(times(one), times(other));
+    lab.assert_nothing_left();
+}
+
 #[test]
 fn a_module_that_does_not_load_is_missed_by_its_target_alone() {
     if not_run(no_guests()) {

@@ -31,6 +31,8 @@ const SCHEDULER: &str = "/sys/kernel/debug/sched";
 const SAVE: &str = "/sys/module/simdisk/parameters/save";
 /// To take down what was built, after the cell's own limit.
 const GRACE: Duration = Duration::from_secs(60);
+/// Linux writes what is dirty every five seconds (`dirty_writeback_centisecs`).
+const LONGEST_TIMER: Duration = Duration::from_secs(5);
 /// For a job that has no limit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -134,6 +136,9 @@ pub(crate) fn agent() -> Result<()> {
         Job::Cell(cell) => Duration::from_nanos(cell.limit_ns) + GRACE,
         _ => LONGEST,
     };
+    if let Job::Cell(cell) = &request.job {
+        begin_round(cell.seed)?;
+    }
     let mut child = agent_command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let child = child.as_mut().map_err(|error| anyhow::anyhow!("cannot start the agent: {error}"))?;
     let (mut to, from) = child.stdin.take().zip(child.stdout.take()).context("no pipes to the agent")?;
@@ -164,6 +169,17 @@ pub(crate) fn agent() -> Result<()> {
         eprintln!("pickfs init: the agent ended {}", how(status));
     }
     deliver(&all)
+}
+
+/// Random numbers and a moment within the kernel's timers that no other round has, the same for all
+/// targets of a round: on flash most file systems would repeat a round to the nanosecond, and an
+/// interval over such rounds says nothing.
+fn begin_round(seed: u64) -> Result<()> {
+    let mut bytes = [0; 64];
+    bytes.chunks_mut(8).for_each(|part| part.copy_from_slice(&seed.to_le_bytes()));
+    file::add_entropy(&bytes).and_then(|()| file::reseed()).context("cannot fill the pool of random numbers")?;
+    std::thread::sleep(Duration::from_nanos(seed % LONGEST_TIMER.as_nanos() as u64));
+    Ok(())
 }
 
 /// As a host would, at once.
