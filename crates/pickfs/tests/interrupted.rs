@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use crate::common::{Lab, Said, not_run, unable};
+use crate::common::{Lab, PATIENCE, Said, not_run, unable};
 use pickfs_core::journal::{Journal, Outcome, Record, Run, SCHEMA, Scope, StepTaken, Undo, fold_file};
 use pickfs_core::plan::Plan;
 use pickfs_system::sys::file::inode_and_birth;
@@ -30,7 +30,7 @@ fn start(lab: &Lab, plan: &str) -> Child {
 fn await_cell(lab: &Lab) {
     let begun = Instant::now();
     while !fold_file(&lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no cell began");
+        assert!(begun.elapsed() < PATIENCE, "no cell began");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -72,7 +72,7 @@ fn of_what_was_left_out_alone_there_is_no_report() {
     let child = start(&lab, &text);
     let begun = Instant::now();
     while !fold_file(&lab.journal()).is_ok_and(|folded| folded.cells.iter().any(|cell| cell.outcome.is_some())) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing was left out");
+        assert!(begun.elapsed() < PATIENCE, "nothing was left out");
         std::thread::sleep(Duration::from_millis(20));
     }
     interrupt(&child);
@@ -95,7 +95,7 @@ fn before_a_cell_has_ended_there_is_no_report() {
     let child = start(&lab, &plan("workload = \"meta.ok\""));
     let begun = Instant::now();
     while !lab.journal().exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no journal is made");
+        assert!(begun.elapsed() < PATIENCE, "no journal is made");
         std::thread::sleep(Duration::from_millis(20));
     }
     interrupt(&child);

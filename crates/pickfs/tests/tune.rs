@@ -1,7 +1,7 @@
 //! Options of a file system: a tuning that is stopped and taken up again, and the lines of its
 //! answer.
 
-use crate::common::{Lab, ends, not_run, unable};
+use crate::common::{Lab, PATIENCE, ends, not_run, unable};
 use pickfs_core::journal::fold_file;
 use pickfs_system::sys::process::{Signal, kill};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn a_tuning_goes_on_where_it_was_and_measures_nothing_twice() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (first, begun) = (lab.path("tuned/1-alone.jsonl"), Instant::now());
     while !fold_file(&first).is_ok_and(|folded| folded.cells.len() > 2) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "no cell began");
+        assert!(begun.elapsed() < PATIENCE, "no cell began");
         std::thread::sleep(Duration::from_millis(20));
     }
     kill(child.id() as i32, Signal::INT).unwrap();

@@ -1,6 +1,6 @@
 //! The differences of all pairs of targets up to one look, and the bounds of each.
 //!
-//! Up to six rounds the bounds are Student's, with variances that borrow from those of the other
+//! Up to seven rounds the bounds are Student's, with variances that borrow from those of the other
 //! pairs (Smyth 2004): signed ranks of so few rounds can show nothing at such levels. Later they
 //! are signed-rank bounds wherever there are rounds enough for one, as outliers do not carry those
 //! away. Rounds that resemble the round before count for less: all bounds widen by the factor by

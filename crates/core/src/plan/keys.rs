@@ -116,7 +116,7 @@ keys! {
         discard: Is(Choice(&["none", "fresh", "trim"])), "\"fresh\"",
             "whether unused blocks are discarded (TRIM): `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)";
         duplicate: Is(Flag), "false",
-            "whether the reference runs a second time, hidden, as a check of the machine; true unless given";
+            "whether the reference runs a second time, hidden, as a check of the machine; true unless given, but in simulations";
         backing: Own(Shape::Backing), "{ image = { dir = \".\", size = \"20GiB\" } }",
             "where the bytes live, for all targets: `pickfs list backings`";
         target: Own(Shape::Targets), "[{ fs = \"ext4\" }]", "the tables `[[target]]` below, on one line";

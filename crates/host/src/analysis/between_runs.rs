@@ -119,8 +119,10 @@ pub struct Changes {
 /// The chance of a false regression among all comparisons.
 const ALPHA: f64 = 0.05;
 
-/// Keys of a plan that may differ: when to stop, what to conclude and names do not affect the work.
-const FREE: [&str; 6] = ["title", "reference", "rank_weakened", "executor", "verdict", "stop"];
+/// Keys of a plan that may differ: when to stop, what to conclude, names, and how cells share the
+/// machine do not affect the work.
+const FREE: [&str; 10] =
+    ["title", "reference", "rank_weakened", "executor", "verdict", "stop", "jobs", "turn", "looks", "other_speeds"];
 
 /// Keys of a target that may differ: the machine is what may have changed, and a copy is as good as
 /// the original.
@@ -177,7 +179,7 @@ fn without(one: &impl serde::Serialize, free: &[&str]) -> Value {
 /// stands for all.
 pub(crate) fn likeness(run: &Run, target: &str, work: &str) -> Option<String> {
     let mut plan = serde_json::to_value(&run.plan).unwrap_or_default();
-    FREE.iter().chain(&["targets", "works", "jobs"]).for_each(|field| drop(remove(&mut plan, field)));
+    FREE.iter().chain(&["targets", "works"]).for_each(|field| drop(remove(&mut plan, field)));
     let target = run.plan.targets.iter().find(|one| plain(&one.name) == target)?;
     let mut machine = serde_json::to_value(&target.machine).unwrap_or_default();
     ["kernel", "saved"].iter().for_each(|field| drop(remove(&mut machine, field)));

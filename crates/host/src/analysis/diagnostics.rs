@@ -114,7 +114,7 @@ pub enum Warning {
 pub enum Drift {
     Trend,
     /// From one level to another, after this round.
-    Change(usize),
+    Change(u32),
     /// Largest minus smallest over the median.
     Range(f64),
 }
@@ -232,10 +232,11 @@ fn noise_above_margin(works: &[WorkReport], margin: f64) -> Option<Warning> {
 /// Pairs cancel what a round does to all its targets, so verdicts stand; absolute numbers may not.
 fn drift(report: &WorkReport, observed: &ObservedWork) -> Option<Warning> {
     let target = report.reference?;
-    let times: Vec<f64> = whole(observed, target);
+    let (rounds, times): (Vec<u32>, Vec<f64>) =
+        observed.over_phases("time_ns", Combine::Sum)[target].iter().copied().unzip();
     let how = match pickfs_stats::changes_at(&times) {
         _ if pickfs_stats::drifts(&times) => Drift::Trend,
-        Some(at) => Drift::Change(at),
+        Some(at) => Drift::Change(rounds[at.saturating_sub(1)]),
         None => {
             let range = pickfs_stats::relative_range(&times);
             Drift::Range(range.filter(|range| times.len() >= 3 && *range > WIDE_RANGE)?)
@@ -265,10 +266,6 @@ fn lacking(report: &WorkReport, observed: &ObservedWork, case: &ReportInput) -> 
         (rounds > 0).then_some(Warning::Lacks { work, target, rounds, of })
     };
     report.ranked.iter().copied().filter_map(of_target).collect()
-}
-
-fn whole(observed: &ObservedWork, target: usize) -> Vec<f64> {
-    observed.over_phases("time_ns", Combine::Sum)[target].iter().map(|(_, value)| *value).collect()
 }
 
 /// Two modes are two answers, and a median between them would be none. In logarithms, as times are

@@ -71,14 +71,52 @@ fn repeat_ns(folded: &Folded, cell: &FoldedCell, times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64 + cell.ledger.settle_ns as f64 / played as f64
 }
 
-/// Comparisons are paired: what a round does to all its targets is no scatter between rounds.
+/// Comparisons are paired: what a round does to all its targets is no scatter between rounds. Of
+/// several targets each is part of the mean that is taken off, which makes the rest smaller by the
+/// root of (n - 1) / n. Where no round has another target, nothing is known to be shared; else
+/// rounds without another one are left out.
 fn without_what_all_share(own: &Nested, all: &[Nested]) -> Vec<Vec<f64>> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let in_round = |of: &Nested, round: u32| of.logs.iter().find(|(at, _)| *at == round).map(|(_, logs)| mean(logs));
-    let shared = |round: u32| mean(&all.iter().filter_map(|of| in_round(of, round)).collect::<Vec<_>>());
+    let means = |round: u32| all.iter().filter_map(|of| in_round(of, round)).collect::<Vec<f64>>();
+    if own.logs.iter().all(|(round, _)| means(*round).len() < 2) {
+        return own.logs.iter().map(|(_, logs)| logs.clone()).collect();
+    }
     let centred = |(round, logs): &(u32, Vec<f64>)| {
-        let shared = shared(*round);
-        logs.iter().map(|log| log - shared).collect()
+        let means = means(*round);
+        let (count, middle) = (means.len() as f64, mean(logs));
+        let between = (middle - mean(&means)) * (count / (count - 1.0)).sqrt();
+        (means.len() > 1).then(|| logs.iter().map(|log| log - middle + between).collect())
     };
-    own.logs.iter().map(centred).collect()
+    own.logs.iter().filter_map(centred).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of two repeats around these values.
+    fn target(rounds: &[f64]) -> Nested {
+        let logs = (1..).zip(rounds).map(|(round, value)| (round, vec![value - 0.01, value + 0.01])).collect();
+        Nested { logs, cost_of_repeat: 1.0, cost_of_round: 10.0 }
+    }
+
+    #[test]
+    fn rounds_of_one_target_differ_by_all_that_they_differ_by() {
+        let alone = target(&[0.0, 0.1, -0.1]);
+        let found = without_what_all_share(&alone, std::slice::from_ref(&alone));
+        assert_eq!(found, alone.logs.iter().map(|(_, logs)| logs.clone()).collect::<Vec<_>>());
+    }
+
+    /// Each differs from the mean of both by half of their difference, and its variance is half of
+    /// that of the difference. The third round has one of them alone.
+    #[test]
+    fn of_two_targets_what_they_share_goes() {
+        let both = [target(&[0.5, 0.7, 0.9]), target(&[0.5, 0.5])];
+        let found = without_what_all_share(&both[0], &both);
+        let half = 0.2 / 2.0_f64.sqrt();
+        let wanted = [[-0.01, 0.01], [half - 0.01, half + 0.01]];
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().flatten().zip(wanted.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+    }
 }

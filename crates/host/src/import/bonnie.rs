@@ -2,7 +2,7 @@
 //! seekers too): a phase for every test. A test that it marks +++++ was too short to be measured:
 //! it is missing, never 0.
 
-use super::{A_GIB, Contents, Figures, Importer, positive};
+use super::{A_GIB, About, Contents, Figures, Importer, positive};
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) struct Bonnie;
@@ -78,7 +78,7 @@ fn aligned<'a>(fields: &[&'a str]) -> Result<Vec<&'a str>> {
 /// amount of work is not reported for every test.
 fn tell((phase, rate, latency, is_bytes): &(&str, usize, usize, bool), fields: &[&str], figures: &mut Figures) {
     if fields[*rate].starts_with('+') {
-        figures.doubts.push((phase.to_string(), "bonnie++ printed +++++: it was too short to be measured".into()));
+        figures.doubt(About::File, phase, "bonnie++ printed +++++: it was too short to be measured".into());
     }
     let Some(found) = positive(fields[*rate]) else { return };
     let (time_ns, metric, value) = if *is_bytes {

@@ -105,9 +105,12 @@ impl Importer for Fio {
             let clone = seen.entry(&job.jobname).or_default();
             *clone += 1;
             let phase = if *clone > 1 { format!("{} #{clone}", job.jobname) } else { job.jobname.clone() };
-            job.tell(&phase, output.is_for_a_time(job), &mut figures);
-            if output.is_for_a_time(job) {
-                figures.time_of("one GiB, in jobs that end with their time");
+            let judged = output.judged(job);
+            job.tell(&phase, judged, output.has(job, "group_reporting"), &mut figures);
+            match judged {
+                Judged::Work => {}
+                Judged::OneGib => figures.time_of("one GiB, in jobs that end with their time"),
+                Judged::Slowest => figures.time_of("the 99th percentile, in jobs at a rate"),
             }
         }
         figures.facts.insert("fio version".into(), output.version);
@@ -145,17 +148,35 @@ fn last_document(text: &str) -> Result<Output> {
     }
 }
 
+/// What the time of a job is.
+#[derive(Clone, Copy)]
+enum Judged {
+    Work,
+    OneGib,
+    /// Of the operations, the 99th percentile: at a rate the time says nothing.
+    Slowest,
+}
+
 impl Output {
+    fn has(&self, job: &Job, name: &str) -> bool {
+        job.options.contains_key(name) || self.global.contains_key(name)
+    }
+
     /// fio leaves `time_based` out of the options that it reports, but not the time given.
-    fn is_for_a_time(&self, job: &Job) -> bool {
-        let has = |name: &str| job.options.contains_key(name) || self.global.contains_key(name);
-        has("runtime") || has("timeout")
+    fn judged(&self, job: &Job) -> Judged {
+        let any = |names: &[&str]| names.iter().any(|name| self.has(job, name));
+        match () {
+            () if any(&["rate", "rate_iops"]) => Judged::Slowest,
+            () if any(&["runtime", "timeout"]) => Judged::OneGib,
+            () => Judged::Work,
+        }
     }
 }
 
 impl Job {
-    /// Fixed work by its time; work for a time by what one GiB of it took.
-    fn tell(&self, phase: &str, for_a_time: bool, figures: &mut Figures) {
+    /// `grouped`: clones are reported as one, whose time is the sum of theirs, where each direction
+    /// has the longest (fio's `sum_thread_stats`).
+    fn tell(&self, phase: &str, judged: Judged, grouped: bool, figures: &mut Figures) {
         if self.error != 0 {
             let cause = i32::try_from(self.error).map(std::io::Error::from_raw_os_error);
             let cause = cause.map_or("an unknown error".to_string(), |cause| cause.to_string());
@@ -163,9 +184,15 @@ impl Job {
         }
         let directions = [("read", &self.read), ("write", &self.write), ("trim", &self.trim)];
         let moved = || directions.into_iter().filter(|(_, moved)| moved.total_ios > 0.0);
-        let ran_ns = moved().map(|(_, moved)| moved.runtime).fold(self.job_runtime, f64::max) * 1e6;
+        let whole = if grouped && moved().next().is_some() { 0.0 } else { self.job_runtime };
+        let ran_ns = moved().map(|(_, moved)| moved.runtime).fold(whole, f64::max) * 1e6;
         let bytes: f64 = moved().map(|(_, moved)| moved.io_bytes).sum();
-        let time_ns = if for_a_time && bytes > 0.0 { ran_ns / (bytes / A_GIB) } else { ran_ns };
+        let slowest = moved().filter_map(|(_, moved)| moved.latency().percentile.get("99.000000"));
+        let time_ns = match judged {
+            Judged::OneGib if bytes > 0.0 => ran_ns / (bytes / A_GIB),
+            Judged::Work | Judged::OneGib => ran_ns,
+            Judged::Slowest => slowest.copied().fold(0.0, f64::max),
+        };
         if time_ns > 0.0 {
             figures.say(WORK, phase, "time_ns", time_ns);
         }
@@ -176,12 +203,18 @@ impl Job {
             };
             show("operations_per_second", "IOPS", moved.iops);
             show("bytes_per_second", "bandwidth", moved.bw_bytes);
-            let latency = if moved.clat_ns.count > 0.0 { &moved.clat_ns } else { &moved.lat_ns };
-            latency.tell(phase, direction, figures);
+            moved.latency().tell(phase, direction, figures);
         }
         self.sync.lat_ns.tell(phase, "sync", figures);
         figures.say(WORK, phase, "cpu_user_share", self.usr_cpu / 100.0);
         figures.say(WORK, phase, "cpu_system_share", self.sys_cpu / 100.0);
+    }
+}
+
+impl DirectionFigures {
+    /// Asynchronous engines have the completion apart.
+    fn latency(&self) -> &Latency {
+        if self.clat_ns.count > 0.0 { &self.clat_ns } else { &self.lat_ns }
     }
 }
 

@@ -3,7 +3,7 @@
 //! its times, so that they are repeats and no rounds; an export of pickfs says which rounds they
 //! were. Reports show what hyperfine shows: mean, standard deviation and range.
 
-use super::{Contents, Figures, Importer, Measure, nanoseconds};
+use super::{About, Contents, Figures, Importer, Measure, nanoseconds};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::metric::MEAN_RUN_NS;
 use serde::Deserialize;
@@ -176,7 +176,9 @@ impl Command {
         all.into_iter().for_each(|(name, value)| value.into_iter().for_each(|s| figures.add(measure(name, s, None))));
         let failed = exit_codes.iter().filter(|code| **code != Some(0)).count();
         if failed > 0 {
-            figures.doubts.push((String::new(), format!("`{}` failed in {failed} of its runs", self.command)));
+            let Measure { target, work, .. } = measure("time_ns", 0.0, None);
+            let about = About::Target { target: target.unwrap_or_default(), work };
+            figures.doubt(about, "", format!("`{}` failed in {failed} of its runs", self.command));
         }
         Ok(())
     }

@@ -60,14 +60,32 @@ pub struct Figures {
     pub measures: Vec<Measure>,
     /// Settings in effect, as far as the file has them.
     pub facts: BTreeMap<String, String>,
-    /// What is missing or in doubt: a phase, and why.
-    pub doubts: Vec<(String, String)>,
+    pub doubts: Vec<Doubt>,
     /// The program says that its work has failed: then there is no time.
     pub failed: Option<String>,
     /// Works whose phases the file adds up itself. Those of others may have no unit in common.
     pub summed: BTreeSet<String>,
     /// By work, what its program shows first: reports show that in place of times.
     pub headlines: BTreeMap<String, Vec<Headline>>,
+}
+
+/// What is missing or in doubt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doubt {
+    pub about: About,
+    pub phase: String,
+    pub why: String,
+}
+
+/// What a doubt is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum About {
+    /// The target that the file's label names.
+    File,
+    /// One with values.
+    Target { target: String, work: String },
+    /// Results without a value.
+    Run,
 }
 
 /// One value.
@@ -88,7 +106,12 @@ pub struct Measure {
 impl Figures {
     /// Says what the judged times are of, where it is not what the program timed.
     fn time_of(&mut self, what: &str) {
-        self.facts.insert("a time is that of".into(), what.into());
+        let known = self.facts.entry("a time is that of".into()).or_default();
+        match known.as_str() {
+            "" => *known = what.into(),
+            said if said.contains(what) => {}
+            _ => *known += &format!("; of {what}"),
+        }
     }
 
     /// A value of the file's own target; what is no number is left out.
@@ -109,6 +132,10 @@ impl Figures {
         if !known.contains(&headline) {
             known.push(headline);
         }
+    }
+
+    pub(crate) fn doubt(&mut self, about: About, phase: &str, why: String) {
+        self.doubts.push(Doubt { about, phase: phase.into(), why });
     }
 
     pub(crate) fn add(&mut self, measure: Measure) {
@@ -206,6 +233,8 @@ struct Journal {
     /// In order of first appearance.
     cells: Vec<(CellKey, CellFound)>,
     places: BTreeMap<CellKey, usize>,
+    /// Of what has no cell.
+    doubts: Vec<(String, String)>,
     summed: BTreeSet<String>,
     headlines: BTreeMap<String, Vec<Headline>>,
 }
@@ -228,18 +257,28 @@ impl Journal {
             path.parent().filter(|_| file.round.is_some()).map(|folder| last(folder) + "/").unwrap_or_default();
         self.facts.insert(format!("imported file {number}"), folder + &last(path));
         self.facts.extend(figures.facts.into_iter().map(|(name, value)| (format!("{name} (file {number})"), value)));
+        let mut own: Vec<CellKey> = Vec::new();
         for measure in figures.measures {
             let target = measure.target.unwrap_or_else(|| file.label.to_string());
-            let cell = self.cell((target, measure.work, measure.round.unwrap_or(round)));
-            cell.samples.push((measure.phase, measure.metric, measure.value));
+            let key = (target, measure.work, measure.round.unwrap_or(round));
+            self.cell(key.clone()).samples.push((measure.phase, measure.metric, measure.value));
+            own.push(key);
         }
-        if figures.doubts.is_empty() && figures.failed.is_none() {
-            return;
+        let last = own.iter().rev().find(|(target, ..)| target == file.label).cloned();
+        let of_file = last.unwrap_or((file.label.to_string(), program.to_string(), round));
+        for Doubt { about, phase, why } in figures.doubts {
+            match about {
+                About::File => self.cell(of_file.clone()).doubts.push((phase, why)),
+                About::Target { target, work } => {
+                    let key = own.iter().rev().find(|(a, b, _)| (a, b) == (&target, &work));
+                    key.into_iter().for_each(|key| self.cell(key.clone()).doubts.push((phase.clone(), why.clone())));
+                }
+                About::Run => self.doubts.push((phase, why)),
+            }
         }
-        let last = self.cells.iter().rev().map(|(key, _)| key).find(|(target, ..)| target == file.label).cloned();
-        let cell = self.cell(last.unwrap_or((file.label.to_string(), program.to_string(), round)));
-        cell.doubts.extend(figures.doubts);
-        cell.failed = cell.failed.take().or(figures.failed);
+        if let Some(why) = figures.failed {
+            self.cell(of_file).failed.get_or_insert(why);
+        }
     }
 
     fn cell(&mut self, key: CellKey) -> &mut CellFound {
@@ -272,6 +311,8 @@ impl Journal {
         let run = Run { imported: self.programs.join(", "), ..run };
         let mut records = vec![Record::Run(Box::new(run))];
         records.push(Record::Provenance(Provenance { facts: self.facts, ..Provenance::default() }));
+        let flag = |(phase, why)| Flag { cell: String::new(), phase, flag: "imported".into(), why };
+        records.extend(self.doubts.into_iter().map(flag).map(Record::Flag));
         for (number, (key, found)) in self.cells.into_iter().enumerate() {
             cell_records(format!("import-{}", number + 1), key, found, &mut records);
         }

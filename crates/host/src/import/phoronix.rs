@@ -6,7 +6,7 @@
 //! (phoronix-test-suite/test-profiles#326): such results carry a doubt.
 
 use super::hyperfine::Mark;
-use super::{A_GIB, Contents, Figures, Importer, Measure, nanoseconds, positive};
+use super::{A_GIB, About, Contents, Figures, Importer, Measure, nanoseconds, positive};
 use anyhow::{Context, Result, ensure};
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -106,11 +106,15 @@ impl ResultElement {
         let scale = self.field("Scale");
         let Some(convert) = conversion(scale, self.field("Proportion")) else {
             let why = format!("{}: `{scale}` is neither a time nor a rate", self.field("Title"));
-            figures.doubts.push((String::new(), why));
+            figures.doubt(About::Run, "", why);
             return;
         };
         if scale == "MB/s" && self.field("Identifier").starts_with("pts/fio") {
-            figures.doubts.push((self.phase(), "pts/fio prints MB/s and means MiB/s".into()));
+            for entry in &self.entries {
+                let target = entry.get("Identifier").map_or("", |text| text.trim()).to_string();
+                let about = About::Target { target, work: self.field("Title").to_string() };
+                figures.doubt(about, &self.phase(), "pts/fio prints MB/s and means MiB/s".into());
+            }
         }
         if self.field("Proportion") != "LIB" {
             figures.time_of("one GiB, or of a thousand of what a rate counts");

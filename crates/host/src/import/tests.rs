@@ -76,6 +76,31 @@ fn fio_tells_of_every_job() {
     }
 }
 
+/// The first job of fio's output with these options more.
+fn fio_with(options: &[&str], runtime: u64) -> Figures {
+    let mut output: serde_json::Value = serde_json::from_str(FIO).unwrap();
+    let job = &mut output["jobs"][0];
+    job["job_runtime"] = runtime.into();
+    options.iter().for_each(|option| job["job options"][option] = "1".into());
+    figures("fio", &output.to_string())
+}
+
+/// Of four clones that are reported as one fio adds up the times.
+#[test]
+fn the_time_of_clones_is_that_of_the_longest() {
+    let output: serde_json::Value = serde_json::from_str(FIO).unwrap();
+    let write = &output["jobs"][0]["write"];
+    let runtime = write["runtime"].as_u64().unwrap();
+    let time = |found: &Figures| value(found, "write", "time_ns");
+    assert_eq!(time(&fio_with(&["group_reporting"], 4 * runtime)), Some(runtime as f64 * 1e6));
+    assert_eq!(time(&fio_with(&[], 4 * runtime)), Some(4e6 * runtime as f64));
+    let at_a_rate = fio_with(&["rate_iops", "runtime"], runtime);
+    assert_eq!(time(&at_a_rate), write["clat_ns"]["percentile"]["99.000000"].as_f64());
+    let said = "one GiB, in jobs that end with their time; of the 99th percentile, in jobs at a rate";
+    let words = |text: &str| text.split("; of ").map(String::from).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(words(&at_a_rate.facts["a time is that of"]), words(said));
+}
+
 #[test]
 fn the_last_of_several_documents_counts_and_warnings_are_none() {
     let found = figures("fio", FIO_STATUS);
@@ -294,7 +319,17 @@ fn a_composite_of_phoronix_is_read_by_its_scales() {
     assert_eq!(values("MB/s", "bytes_per_second"), [2e6, 4e6, 1e6]);
     assert_eq!(values("TPS", "time_ns"), [5e11, 2.5e11, 1e12]);
     assert_eq!(found.measures[0].target.as_deref(), Some("A & B"));
-    assert_eq!(found.doubts.len(), 2, "{:?}", found.doubts);
+    assert_eq!(found.doubts.len(), 3, "{:?}", found.doubts);
+    // A doubt makes no target and no work.
+    let text = format!("<PhoronixTestSuite>{all}</PhoronixTestSuite>");
+    let file = File { label: "composite", name: "composite.xml", text: &text, round: None };
+    let records = records(&[file], ImportOptions::default()).unwrap();
+    let Some(Record::Run(run)) = records.first() else { panic!("no run") };
+    let targets: Vec<&str> = run.plan.targets.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!((targets, run.plan.works.len()), (vec!["A & B", "C"], 1));
+    let flag = |one: &Record| if let Record::Flag(flag) = one { Some(flag.cell.clone()) } else { None };
+    let cells: Vec<String> = records.iter().filter_map(flag).collect();
+    assert!(cells.len() == 3 && cells.iter().filter(|cell| cell.is_empty()).count() == 1, "{cells:?}");
 }
 
 #[test]

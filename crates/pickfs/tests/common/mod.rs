@@ -395,6 +395,10 @@ pub fn node(script: &str, words: &[PathBuf]) -> String {
     out.into_owned()
 }
 
+/// Runs wait for each other, so a test waits this long for what one of them does. It is a limit, and
+/// no test depends on it.
+pub const PATIENCE: Duration = Duration::from_secs(1800);
+
 /// Three short cells on ext4 in memory.
 pub const SHORT_CELLS: &str = r#"
 duplicate = false

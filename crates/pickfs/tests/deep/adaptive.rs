@@ -1,7 +1,7 @@
 //! Runs that end when they know enough: what is measured, what the journal says of it, and what the
 //! report makes of it must agree, whatever the noise of the machine lets a run decide.
 
-use crate::common::{Lab, not_run, unable};
+use crate::common::{Lab, PATIENCE, not_run, unable};
 use pickfs_core::journal::{Begin, End, Folded, Look, Outcome, Record, Sample, StopReason, fold_file};
 use pickfs_core::plan::{Plan, order};
 use pickfs_host::analysis as decide;
@@ -123,7 +123,7 @@ fn stopped_after(lab: &Lab, words: &[&str], cells: usize) {
     let begun = Instant::now();
     let ended = |folded: &Folded| folded.cells.iter().filter(|cell| cell.outcome.is_some()).count();
     while !fold_file(&lab.journal()).is_ok_and(|folded| ended(&folded) >= cells) {
-        assert!(begun.elapsed() < Duration::from_secs(300), "no {cells} cells ended");
+        assert!(begun.elapsed() < PATIENCE, "no {cells} cells ended");
         std::thread::sleep(Duration::from_millis(20));
     }
     pickfs_system::sys::process::kill(child.id() as i32, pickfs_system::sys::process::Signal::INT).expect("it runs");

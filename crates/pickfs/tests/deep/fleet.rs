@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use crate::common::{Lab, Loop, SHORT_CELLS, Said, assert_each_once, ends, long_cells, not_run, unable};
+use crate::common::{Lab, Loop, PATIENCE, SHORT_CELLS, Said, assert_each_once, ends, long_cells, not_run, unable};
 use crate::made::Made;
 use pickfs_system::need::{Need, find_program};
 use pickfs_system::sys::process::{Signal, Stat, all_processes, kill};
@@ -74,7 +74,7 @@ impl Fleet {
         let begun = Instant::now();
         while ends(&std::fs::read(self.lab.journal()).unwrap_or_default()).is_empty() {
             assert!(run.goes_on(), "the run has ended");
-            assert!(begun.elapsed() < Duration::from_secs(600), "no cell ended");
+            assert!(begun.elapsed() < PATIENCE, "no cell ended");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -488,7 +488,7 @@ fn a_link_that_is_cut_for_five_minutes_harms_no_run() {
     let begins = |text: &[u8]| String::from_utf8_lossy(text).contains("{\"begin\":");
     let begun = Instant::now();
     while !std::fs::read(fleet.lab.journal()).is_ok_and(|text| begins(&text)) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "no cell begins");
+        assert!(begun.elapsed() < PATIENCE, "no cell begins");
         std::thread::sleep(Duration::from_millis(50));
     }
     fleet.stop(1);

@@ -1,7 +1,7 @@
 //! `executor = "sim"`: the same cell twice gives the same records to the last digit, and the same
 //! disk.
 
-use crate::common::{Lab, Observation, Said, no_guests, not_run};
+use crate::common::{Lab, Observation, PATIENCE, Said, no_guests, not_run};
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
 use pickfs_core::plan::OtherProcessors;
 use pickfs_system::process::marked_processes;
@@ -307,7 +307,7 @@ fn a_guest_that_is_ended_with_its_run_is_no_failed_cell() {
     let begun = Instant::now();
     while emulators(&lab).is_empty() {
         // Another run of this machine may be waited for.
-        assert!(begun.elapsed() < Duration::from_secs(1800), "no guest began");
+        assert!(begun.elapsed() < PATIENCE, "no guest began");
         std::thread::sleep(Duration::from_millis(50));
     }
     [vec![run.id() as i32], emulators(&lab)].concat().into_iter().for_each(|pid| drop(kill(pid, Signal::TERM)));

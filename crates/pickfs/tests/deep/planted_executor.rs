@@ -4,7 +4,7 @@
 //! A run of the planted executor is a process of this very test program, which calls the library as
 //! the command line does.
 
-use crate::common::{Lab, failed, not_run, unable, writeback_knobs};
+use crate::common::{Lab, PATIENCE, failed, not_run, unable, writeback_knobs};
 use pickfs_core::journal::{Outcome, Run, fold_file};
 use pickfs_core::plan::Plan;
 use pickfs_core::protocol::{Connection, Request};
@@ -136,7 +136,7 @@ fn checked_plan(lab: &Lab, journal: &Path) -> Plan {
         if let Some(run) = fold_file(journal).ok().and_then(|folded| folded.run) {
             break run;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "no run began");
+        assert!(begun.elapsed() < PATIENCE, "no run began");
         std::thread::sleep(Duration::from_millis(20));
     };
     interrupt(&child);
@@ -204,7 +204,7 @@ fn a_stop_undoes_and_a_run_is_taken_up() {
         let child = bench.begin(&plan(&["workload = \"meta.ok\""], 3, "2m"));
         let begun = Instant::now();
         while !fold_file(&bench.lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no cell began");
+            assert!(begun.elapsed() < PATIENCE, "no cell began");
             std::thread::sleep(Duration::from_millis(20));
         }
         interrupt(&child);

@@ -2,7 +2,7 @@
 //! cell. And what else a run owes those around it: its turn, its aims when it is taken up, its
 //! owner.
 
-use crate::common::{Lab, Said, SmallDisk, failed, not_run, run, unable};
+use crate::common::{Lab, PATIENCE, Said, SmallDisk, failed, not_run, run, unable};
 use pickfs_core::journal::{Folded, Outcome};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -222,7 +222,7 @@ fn who_waits_is_told_for_whom_and_root_waits_for_no_user() {
         .unwrap();
     let begun = Instant::now();
     while !pickfs_core::journal::fold_file(&lab.journal()).is_ok_and(|folded| !folded.cells.is_empty()) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "no cell began");
+        assert!(begun.elapsed() < PATIENCE, "no cell began");
         std::thread::sleep(Duration::from_millis(20));
     }
     other.write_plan(SHORT);

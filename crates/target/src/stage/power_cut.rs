@@ -263,7 +263,12 @@ impl Stage<'_, '_> {
         self.deadline.check()?;
         rig.hold(survivors, image)?;
         let recovered = match self.preen().and_then(|took| Ok(took + self.mount_again()?)) {
-            Err(error) => Recovered { mounted: Err(format!("{error:#}")), found: None, wrong: None },
+            Err(error) => {
+                // What is below the mount that failed would hold the disk. What is not mounted
+                // fails here.
+                self.stack.unmount().iter().for_each(|words| drop(self.runner.output(words)));
+                Recovered { mounted: Err(format!("{error:#}")), found: None, wrong: None }
+            }
             Ok(took) => {
                 let found = look(self, &self.stack.root)?;
                 self.take_off()?;

@@ -256,8 +256,8 @@ impl Simulations {
     /// A guest like this one that has booted, in a file.
     fn saved(&self, guest: &Guest, machine: &qemu::Machine, folder: &Path, run: &str) -> Result<PathBuf> {
         let sizes: Vec<u64> = machine.regions.iter().map(|region| region.bytes).collect();
-        let qemu::Machine { memory_bytes, kernel_words, processor, .. } = machine;
-        let words = format!("counted {memory_bytes} {sizes:?} {processor:?} {kernel_words}");
+        let qemu::Machine { memory_bytes, kernel_words, processor, recorded, .. } = machine;
+        let words = format!("counted {memory_bytes} {sizes:?} {recorded:?} {processor:?} {kernel_words}");
         // Of the regions only the guest's root is looked at before.
         let alike = Alike { guest, initramfs: &machine.initramfs, words, is_lasting: true };
         find_or_save(&alike, folder, |file| {

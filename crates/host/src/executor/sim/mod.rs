@@ -90,6 +90,7 @@ pub fn usual(model: &str) -> Settings {
         ("disk", text(model)),
         ("kernel", text("bookworm")),
         ("memory", vm::LEAST_MEMORY.into()),
+        (PROCESSORS, processor::USUAL_PROCESSORS.parse::<u64>().unwrap_or(1).into()),
     ];
     Settings(pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
