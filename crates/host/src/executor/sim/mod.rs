@@ -219,3 +219,17 @@ fn objection_to_kernel(kernel: &str) -> Option<Objection> {
         "`pickfs disk driver FOLDER` writes its source; compile it with this kernel's headers",
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usual_machine_has_all_that_a_plan_gives_it() {
+        let usual = usual("nvme");
+        let given = SETTINGS.iter().filter(|setting| setting.default.is_some()).map(|setting| setting.name);
+        let lacking: Vec<&str> = given.filter(|name| !usual.0.contains_key(*name)).collect();
+        assert_eq!(lacking, [""; 0]);
+        assert_eq!(usual.number(PROCESSORS), Some(8));
+    }
+}
