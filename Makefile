@@ -30,9 +30,9 @@ test: install-run install-test install-build
 	cargo test --locked --no-run
 	$(MAKE) --jobs 3 test-here test-guests test-crates
 
-# Cargo would take the jobs of make for its own.
+# Cargo would take the jobs of make for its own. Two tests may wait for another one's run, while a third computes.
 test-here:
-	MAKEFLAGS= cargo test --locked --test end-to-end -- --nocapture --skip deep:: --skip guests::
+	MAKEFLAGS= cargo test --locked --test end-to-end -- --nocapture --test-threads=3 --skip deep:: --skip guests::
 
 # They compute while real runs wait for each other and for disks.
 test-crates:
