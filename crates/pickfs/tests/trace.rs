@@ -100,8 +100,8 @@ fn threads_that_sleep_at_random_leave_the_same() {
     for way in WAYS {
         // Calls of two processes that overlap may be seen in the other order than they were done
         // in, and then another tree comes of it without any call that ends otherwise
-        // (docs/trace.md): seldom, so not three times in a row.
-        assert!((0..3).any(|_| sleeping_leaves_the_same(way)), "{way:?}: no call differs, and the tree does");
+        // (docs/trace.md): on a busy machine three times in a row were seen.
+        assert!((0..12).any(|_| sleeping_leaves_the_same(way)), "{way:?}: no call differs, and the tree does");
     }
 }
 
