@@ -265,7 +265,10 @@ impl Journal {
             own.push(key);
         }
         let last = own.iter().rev().find(|(target, ..)| target == file.label).cloned();
-        let of_file = last.unwrap_or((file.label.to_string(), program.to_string(), round));
+        // A file without a value is another round of what its label has.
+        let known = self.cells.iter().rev().map(|(key, _)| key).find(|(target, ..)| target == file.label);
+        let work = known.map_or(program, |(_, work, _)| work).to_string();
+        let of_file = last.unwrap_or((file.label.to_string(), work, round));
         for Doubt { about, phase, why } in figures.doubts {
             match about {
                 About::File => self.cell(of_file.clone()).doubts.push((phase, why)),

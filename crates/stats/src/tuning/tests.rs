@@ -232,13 +232,13 @@ fn what_a_search_names_is_nearly_the_best() {
 }
 
 /// Whole grids whose every configuration was simulated, and the shares of searches in which each
-/// claim must hold; docs/tune.md says how they were made.
+/// claim must hold; docs/tune.md says how they were made, and why one has less.
 const TABLES: [(&str, &str, [f64; 4]); 6] = [
     ("btrfs on nvme", include_str!("../../../../fixtures/tuning/btrfs-nvme.csv"), WANTED),
     ("ext4 on hdd-7200", include_str!("../../../../fixtures/tuning/ext4-hdd-7200.csv"), WANTED),
     ("ext4 on nvme", include_str!("../../../../fixtures/tuning/ext4-nvme.csv"), WANTED),
     ("xfs on nvme", include_str!("../../../../fixtures/tuning/xfs-nvme.csv"), WANTED),
-    ("xfs on hdd-7200", include_str!("../../../../fixtures/tuning/xfs-hdd-7200.csv"), [0.95, 0.95, 0.5, 0.95]),
+    ("xfs on hdd-7200", include_str!("../../../../fixtures/tuning/xfs-hdd-7200.csv"), [0.95, 0.95, 0.65, 0.95]),
     ("btrfs on hdd-7200", include_str!("../../../../fixtures/tuning/btrfs-hdd-7200.csv"), WANTED),
 ];
 /// What is named is no worse than the default, it is within the margin of the best, the three
