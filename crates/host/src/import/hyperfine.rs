@@ -156,9 +156,11 @@ impl Command {
             "{}: not one round for each time",
             self.command
         );
+        let target = if rounds.is_some() { named("target", &self.command) } else { self.command.clone() };
+        let work = if rounds.is_some() { named("work", WORK) } else { WORK.into() };
         let measure = |metric: &str, seconds: f64, round: Option<u32>| Measure {
-            target: Some(if rounds.is_some() { named("target", &self.command) } else { self.command.clone() }),
-            work: if rounds.is_some() { named("work", WORK) } else { WORK.into() },
+            target: Some(target.clone()),
+            work: work.clone(),
             phase: if rounds.is_some() { named("phase", PHASE) } else { PHASE.into() },
             metric: metric.into(),
             round,
@@ -176,9 +178,11 @@ impl Command {
         all.into_iter().for_each(|(name, value)| value.into_iter().for_each(|s| figures.add(measure(name, s, None))));
         let failed = exit_codes.iter().filter(|code| **code != Some(0)).count();
         if failed > 0 {
-            let Measure { target, work, .. } = measure("time_ns", 0.0, None);
-            let about = About::Target { target: target.unwrap_or_default(), work };
-            figures.doubt(about, "", format!("`{}` failed in {failed} of its runs", self.command));
+            figures.doubt(
+                About::Target { target, work },
+                "",
+                format!("`{}` failed in {failed} of its runs", self.command),
+            );
         }
         Ok(())
     }

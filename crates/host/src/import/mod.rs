@@ -274,7 +274,9 @@ impl Journal {
                 About::File => self.cell(of_file.clone()).doubts.push((phase, why)),
                 About::Target { target, work } => {
                     let key = own.iter().rev().find(|(a, b, _)| (a, b) == (&target, &work));
-                    key.into_iter().for_each(|key| self.cell(key.clone()).doubts.push((phase.clone(), why.clone())));
+                    if let Some(key) = key.cloned() {
+                        self.cell(key).doubts.push((phase, why));
+                    }
                 }
                 About::Run => self.doubts.push((phase, why)),
             }

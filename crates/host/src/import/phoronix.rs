@@ -97,9 +97,13 @@ struct Marked {
     pickfs: Mark,
 }
 
+fn text<'a>(fields: &'a Fields, name: &str) -> &'a str {
+    fields.get(name).map_or("", |text| text.trim())
+}
+
 impl ResultElement {
     fn field(&self, name: &str) -> &str {
-        self.fields.get(name).map_or("", |text| text.trim())
+        text(&self.fields, name)
     }
 
     fn tell(&self, figures: &mut Figures) {
@@ -111,8 +115,8 @@ impl ResultElement {
         };
         if scale == "MB/s" && self.field("Identifier").starts_with("pts/fio") {
             for entry in &self.entries {
-                let target = entry.get("Identifier").map_or("", |text| text.trim()).to_string();
-                let about = About::Target { target, work: self.field("Title").to_string() };
+                let (target, work) = (text(entry, "Identifier").to_string(), self.field("Title").to_string());
+                let about = About::Target { target, work };
                 figures.doubt(about, &self.phase(), "pts/fio prints MB/s and means MiB/s".into());
             }
         }
@@ -128,7 +132,7 @@ impl ResultElement {
     }
 
     fn entry(&self, entry: &Fields, convert: Convert, figures: &mut Figures) {
-        let text = |name: &str| entry.get(name).map_or("", |text| text.trim());
+        let text = |name: &str| text(entry, name);
         let raw = if text("RawString").is_empty() { text("Value") } else { text("RawString") };
         let values: Vec<Option<f64>> = raw.split(':').map(positive).collect();
         let marked = serde_json::from_str::<Marked>(text("JSON")).ok().map(|marked| marked.pickfs.rounds);

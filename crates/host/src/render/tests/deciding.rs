@@ -422,7 +422,7 @@ fn a_loud_copy_hides_no_difference_of_quiet_targets() {
 
 #[test]
 fn drifts_jumps_wide_ranges_and_modes_are_told() {
-    let told = |times: &dyn Fn(u32) -> f64, rounds: u32| {
+    let warnings = |times: &dyn Fn(u32) -> f64, rounds: u32| {
         let mut lab = Lab::new(&["ext4", "xfs"]);
         lab.noise = 0.0;
         lab.plan.stop.rounds = Some(rounds);
@@ -433,25 +433,25 @@ fn drifts_jumps_wide_ranges_and_modes_are_told() {
         lab.model().warnings().join("\n")
     };
     let wobble = |round: u32| 1.0 + 0.003 * f64::from(round * round * 7 % 11);
-    let steady = told(&wobble, 20);
+    let steady = warnings(&wobble, 20);
     assert_eq!(steady, "");
     assert!(
-        told(&|round| 1.0 + 0.01 * f64::from(round), 20)
+        warnings(&|round| 1.0 + 0.01 * f64::from(round), 20)
             .contains("ext4 drifted over the rounds; paired comparisons remain valid")
     );
-    let jump = told(&|round| if round > 8 { 1.08 * wobble(21 - round) } else { wobble(9 - round) }, 16);
+    let jump = warnings(&|round| if round > 8 { 1.08 * wobble(21 - round) } else { wobble(9 - round) }, 16);
     assert!(jump.contains("drifted") || jump.contains("changed from one level to another after round 8"), "{jump}");
     let without = |round: u32| if matches!(round, 2 | 5 | 6) { f64::NAN } else { 1.0 };
     // Falling at each level, so that it is no trend.
     let level = |round: u32| if round > 13 { 1.2 } else { 1.0 };
     let step = |round: u32| level(round) - 0.004 * f64::from(round % 13);
-    let jump = told(&|round| without(round) * step(round), 26);
+    let jump = warnings(&|round| without(round) * step(round), 26);
     assert!(jump.contains("changed from one level to another after round 13"), "{jump}");
     assert!(
-        told(&|round| if round == 5 { 1.5 } else { wobble(round) }, 12).contains("ext4 ranges over "),
+        warnings(&|round| if round == 5 { 1.5 } else { wobble(round) }, 12).contains("ext4 ranges over "),
         "one far out"
     );
-    let two = told(&|round| wobble(round) * if round % 2 == 0 { 1.3 } else { 1.0 }, 24);
+    let two = warnings(&|round| wobble(round) * if round % 2 == 0 { 1.3 } else { 1.0 }, 24);
     assert!(two.contains("tree: xfs has several modes, 1.9") && two.contains("in 50 % of the rounds"), "{two}");
 }
 
