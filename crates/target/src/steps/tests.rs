@@ -363,7 +363,8 @@ fn no_other_file_is_attached_than_the_image_that_the_run_made() {
     let image = lab.disk("RUN/disk-1.img");
     let losetup = |words: &Vec<String>| output(words, &[]);
     let attached = || devices::attached_loops().unwrap().into_iter().any(|found| found.file.starts_with(lab.at("")));
-    // A device that another process has open, to ask for its file, is detached once that one closes it.
+    // A device that another process has open, to ask for its file, is detached once that one closes
+    // it.
     let is_detached_soon = || {
         let pauses = std::iter::repeat_with(|| std::thread::sleep(Duration::from_millis(10))).take(6000);
         !attached() || pauses.into_iter().any(|()| !attached())

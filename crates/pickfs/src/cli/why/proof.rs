@@ -59,8 +59,15 @@ fn is_to_prove(compared: &Compared, plan: &Plan) -> bool {
 }
 
 fn removals(compared: &Compared) -> Vec<Removal> {
-    let has = |owner: &str| compared.cells.iter().any(|cell| switch(&cell.target, owner).is_some());
-    compared.difference.removals(has)
+    compared.difference.removals(|owner| can_do_without(compared.cells, owner))
+}
+
+/// Where only one of the two that spend time in it can do without it, the difference would not
+/// change by the difference of their parts.
+fn can_do_without(cells: [&Explained; 2], owner: &str) -> bool {
+    let spends = |cell: &Explained| cell.phases.iter().any(|phase| Removal::Switch(owner.into()).concerns(phase));
+    let [one, other] = cells.map(|cell| (switch(&cell.target, owner).is_some(), spends(cell)));
+    (one.0 || other.0) && [one, other].iter().all(|(has_switch, spends)| *has_switch || !spends)
 }
 
 /// How a file system does without what an owner's instructions are for. One with its own options
@@ -189,5 +196,19 @@ mod tests {
         // With compression it would do without that, too.
         cell.target.variant = Some("zstd:1".into());
         assert!(without(&sums, &cell).is_none());
+    }
+
+    #[test]
+    fn what_only_one_can_do_without_is_not_switched_off() {
+        let sums = [(State::Busy, "checksums"), (State::Busy, "journal")];
+        for (one, other, owner, wanted) in [
+            (cell("ext4", &sums), cell("btrfs", &sums), "checksums", true),
+            (cell("ext4", &sums), cell("xfs", &sums), "journal", false),
+            (cell("xfs", &sums), cell("ext4", &sums), "journal", false),
+            (cell("ext4", &sums), cell("xfs", &[]), "journal", true),
+            (cell("xfs", &sums), cell("f2fs", &[]), "journal", false),
+        ] {
+            assert_eq!(can_do_without([&one, &other], owner), wanted, "{} {}", one.target.name, other.target.name);
+        }
     }
 }
