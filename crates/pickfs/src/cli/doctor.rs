@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Show all that these lack: file systems, layers, workloads or others
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with = "gate")]
     names: Vec<String>,
     /// Show for all of them what they lack
-    #[arg(long, conflicts_with = "names")]
+    #[arg(long, conflicts_with_all = ["names", "gate"])]
     all: bool,
     /// As JSON, for programs
     #[arg(long, conflicts_with_all = ["names", "all"])]
@@ -111,12 +111,13 @@ fn short() -> Outcome {
     let defaults = &all[0].1;
     let usual: BTreeSet<&str> =
         USUAL_TARGETS.iter().map(|target| target.split_once(':').map_or(*target, |(name, _)| name)).collect();
-    let can_run = usual.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
+    let can_run = |root: bool| usual.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
+    let [alone, with_root] = [root, true].map(can_run);
     let names = usual.into_iter().collect::<Vec<_>>().join(" ");
-    let first = match (can_run, root) {
+    let first = match (alone, with_root) {
         (true, _) => format!("ready: `pickfs run` compares {names} here"),
-        (false, false) => format!("with sudo, or in guests: `sudo pickfs run` compares {names} here"),
-        (false, true) => format!("not ready for `pickfs run`: `pickfs doctor {names}` lists what is missing"),
+        (false, true) => format!("with sudo, or in guests: `sudo pickfs run` compares {names} here"),
+        (false, false) => format!("not ready for `pickfs run`: `pickfs doctor {names}` lists what is missing"),
     };
     println!("{first}\n");
     for (title, by_state) in &all {

@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     short: bool,
     /// The kind of disk that is meant, such as hdd, ssd or nvme (`pickfs list disks`) [default:
     /// that of this folder]
-    #[arg(long, value_name = "DISK")]
+    #[arg(long, value_name = "DISK", conflicts_with_all = ["now", "prints_plan"])]
     disk: Option<String>,
     #[command(flatten)]
     flags: PlanFlags,

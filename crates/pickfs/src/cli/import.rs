@@ -48,7 +48,7 @@ impl Verb for Arguments {
         ["pickfs import ext4=a.csv xfs=b.csv -o both.jsonl", "two results of bonnie++, side by side"],
     ];
     fn run(&self) -> Outcome {
-        let given = self.files.iter().map(|word| given(word, self.rounds)).collect::<Result<Vec<_>>>()?.concat();
+        let given = self.files.iter().map(|word| given(word, self.rounds, self.from.is_some())).collect::<Result<Vec<_>>>()?.concat();
         let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
         let files: Vec<File> = given
             .iter()
@@ -71,28 +71,28 @@ impl Verb for Arguments {
 
 /// A file, or those of a folder. Folders in it are rounds, in the order of the numbers in their
 /// names.
-fn given(word: &str, rounds: bool) -> Result<Vec<LabelledFile>> {
+fn given(word: &str, rounds: bool, has_format: bool) -> Result<Vec<LabelledFile>> {
     let folder = Path::new(word);
     if !folder.is_dir() {
         return Ok(vec![read(word, None)?]);
     }
     let within = sorted(folder)?.into_iter().filter(|path| path.is_dir()).collect::<Vec<_>>();
     if !rounds || within.is_empty() {
-        return of_folder(folder, None);
+        return of_folder(folder, None, has_format);
     }
-    let files = (1..).zip(&within).map(|(round, folder)| of_folder(folder, Some(round)));
+    let files = (1..).zip(&within).map(|(round, folder)| of_folder(folder, Some(round), has_format));
     Ok(files.collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// Results of a folder. Phoronix keeps each result a second time next to `composite.xml`, and
 /// pictures, which have no figures.
-fn of_folder(folder: &Path, round: Option<u32>) -> Result<Vec<LabelledFile>> {
+fn of_folder(folder: &Path, round: Option<u32>, has_format: bool) -> Result<Vec<LabelledFile>> {
     let composite = folder.join("composite.xml");
     let mut paths = sorted(folder)?;
     paths.retain(|path| path.is_file() && (!composite.exists() || *path == composite));
     let files = paths.iter().map(|path| read(&path.to_string_lossy(), round)).collect::<Result<Vec<_>>>()?;
     let (known, other): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|file| import::importer_by_looks(&file.text).is_some());
+        files.into_iter().partition(|file| has_format || import::importer_by_looks(&file.text).is_some());
     for file in other {
         tell(&format!("left out: {}, whose format is not known", file.path.display()));
     }

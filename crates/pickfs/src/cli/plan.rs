@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "plan")]
     toml: bool,
     /// Forecast rounds and hours from the journal of an earlier run of such targets and works
-    #[arg(long, value_name = "JOURNAL", conflicts_with = "toml")]
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["toml", "json", "schema"])]
     pilot: Option<PathBuf>,
     /// As JSON, for programs: the checked plan, with defaults filled in
     #[arg(long, conflicts_with = "toml")]

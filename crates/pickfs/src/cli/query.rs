@@ -52,6 +52,9 @@ impl Verb for Arguments {
         let sql = self.sql.as_deref().unwrap_or(USUAL);
         let usage = |error: anyhow::Error| Exit::usage(format!("{error:#}"));
         if let Some(database) = database(&self.store)? {
+            if self.reindex || self.to.is_some() {
+                return Err(Exit::usage("--reindex and --to are for a store, and this is a database"));
+            }
             return self.show(&database.query(sql).map_err(usage)?);
         }
         let store = Store::open(&self.store).map_err(usage)?;

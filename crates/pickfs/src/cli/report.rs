@@ -68,12 +68,17 @@ impl Verb for Arguments {
         }
         let (journal, only) = split(&self.words)?;
         let folded = fold_file(&journal)?;
+        let mut model = model(&folded, &journal)?;
+        narrow(&mut model, only)?;
         if let Some(folder) = &self.charts {
-            write_charts(&model(&folded, &journal)?, folder, self.png)?;
+            write_charts(&model, folder, self.png)?;
             return Ok(0);
         }
         if self.open {
-            let page = write_page(&model(&folded, &journal)?, &journal)?;
+            if !only.is_empty() {
+                return Err(Exit::usage("--open shows the page of the whole run: leave out the work and the phase"));
+            }
+            let page = write_page(&model, &journal)?;
             println!("{}", page.display());
             BROWSER.check().map_err(|missing| anyhow::anyhow!("the page cannot be shown: {missing}"))?;
             pickfs_system::process::run_program(&argv(["xdg-open", &page.display().to_string()]))?;
@@ -82,8 +87,6 @@ impl Verb for Arguments {
         let wants_all = self.full || (!only.is_empty() && self.format == "text");
         let format = if wants_all { "full" } else { &self.format };
         let options = if self.output.is_some() { Options::default() } else { options() };
-        let mut model = model(&folded, &journal)?;
-        narrow(&mut model, only)?;
         let text = render::written(format, Document::Run(&model), &options)?;
         match &self.output {
             None if format == "full" && std::io::stdout().is_terminal() => page_through(&text)?,

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = fixed_flag_names().chain(["plan", "executor", "journal"]))]
     resume: Option<PathBuf>,
     /// Do the plan of a journal again, as a new run; it may be packed, by xz or `pickfs share`
-    #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "resume"]))]
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = flag_names().chain(["plan", "resume", "executor"]))]
     again: Option<PathBuf>,
     /// With --resume: go on this long, such as 30min, also where there is a decision
     #[arg(long, value_name = "TIME", requires = "resume", conflicts_with = "budget")]
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     why: bool,
     /// How to show what goes on: for people (a large terminal is filled), as plain lines, or as
     /// JSON, an object a line on standard error
-    #[arg(long, value_name = "HOW", default_value = "people")]
+    #[arg(long, value_name = "HOW", default_value = "people", conflicts_with = "host")]
     progress: Shown,
     /// The journal is fetched by another machine, which makes the report
     #[arg(long, hide = true)]
