@@ -29,7 +29,7 @@ pub use parts::{CellJobs, Part, begin_parts, can_be_parted, part, parts, resume_
 use progress::Silent;
 pub use progress::{Lines, Progress, for_people, for_programs, is_for_programs, tell};
 pub use rehearse::{BoundAfter, Forecast, forecast, rehearse};
-pub use rounds::cells_of_rounds;
+pub use rounds::{cells_of_rounds, checked_end};
 pub use state::State;
 pub use supervise::count_stop_requests;
 pub use trust::{Remains, Trust, packed_plan, plan, remains};
@@ -70,12 +70,16 @@ pub fn begin(
     run_session(new_run(plan, executors, journal)?, agreed, progress)
 }
 
-/// A run that explains another one: no later command takes it up, nor reads its journal.
+/// A run that explains another one: no later command takes it up, nor reads its journal unless this
+/// fails.
 pub fn aside(plan: &Plan, executors: Executors, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     let session = new_run(plan, executors, journal)?;
     let id = session.journal.folded().run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
     let finish = run_session(session, &[], progress);
-    trust::forget(&id);
+    // What could not be undone is for `pickfs clean`, which needs both.
+    if finish.is_ok() {
+        trust::forget(&id);
+    }
     finish
 }
 
@@ -241,8 +245,7 @@ fn run_session(session: Session, agreed: &[Erasure], progress: &mut dyn Progress
     undo_dead_runs(&run.id, executors, progress);
     let (planned, ended) = rounds::up_to_next_look(&run.plan, done);
     progress.begin(&run, journal.path(), planned, ended);
-    let is_over = |end: &StopReason| end.is_final() && more.is_none() && rounds::unchecked(&run.plan, done).is_empty();
-    let over = done.looks.last().and_then(|look| look.end).filter(is_over);
+    let over = rounds::checked_end(&run.plan, done).filter(|_| more.is_none());
     let mut supervisor = Supervisor::new(&run, find_executor(executors, &run.plan)?, journal);
     if had_leftovers {
         supervisor.undo()?;

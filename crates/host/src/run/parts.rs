@@ -27,8 +27,8 @@ pub enum Part {
 
 /// Has cells done elsewhere.
 pub trait CellJobs {
-    /// These cells will be asked for, in this order, and may be begun; a cell may be named again.
-    fn expect(&mut self, cells: &[Cell]) -> Result<()>;
+    /// These cells of the plan as it is now will be asked for, in this order, and may be begun; a cell may be named again.
+    fn expect(&mut self, plan: &Plan, cells: &[Cell]) -> Result<()>;
     /// Waits for a cell.
     fn wait(&mut self, cell: &Cell) -> Result<Part>;
 }
@@ -68,7 +68,7 @@ fn collect(session: Session, parts: &mut dyn CellJobs, progress: &mut dyn Progre
     ensure!(can_be_parted(&run.plan, executors), "only cells of a simulation can be done each by itself");
     let (planned, ended) = rounds::up_to_next_look(&run.plan, folded);
     progress.begin(&run, journal.path(), planned, ended);
-    let over = folded.looks.last().and_then(|look| look.end).filter(|end| end.is_final() && more.is_none());
+    let over = rounds::checked_end(&run.plan, folded).filter(|_| more.is_none());
     let finish = match over {
         Some(end) => Finish::Enough(end),
         None => {
@@ -104,7 +104,7 @@ impl CellCollector<'_> {
         let is_its = |group: &Vec<Cell>| group.iter().any(|one| one.id == cell.id);
         let coming = groups.into_iter().find(is_its).unwrap_or_default();
         self.expected.extend(coming.iter().map(|cell| cell.id.clone()));
-        self.parts.expect(&coming)
+        self.parts.expect(&plan, &coming)
     }
 
     fn take_in(&mut self, cell: &Cell, path: &Path) -> Result<()> {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     impl CellJobs for Elsewhere {
-        fn expect(&mut self, cells: &[Cell]) -> Result<()> {
+        fn expect(&mut self, _plan: &Plan, cells: &[Cell]) -> Result<()> {
             self.asked.push(cells.len());
             Ok(())
         }
@@ -259,7 +259,7 @@ mod tests {
         let stop = Stop { rounds: Some(3), ..Stop::default() };
         let (targets, works) = (vec![target("a"), target("b")], vec![Work::default()]);
         let plan = Plan { targets, works, stop, other_speeds: true, ..Plan::default() };
-        let run = Record::Run(Box::new(Run { plan, ..Run::default() }));
+        let run = Record::Run(Box::new(Run { plan: plan.clone(), ..Run::default() }));
         let mut folded = Folded::default();
         folded.take(run.clone());
         let mut elsewhere = Elsewhere { folder: folder.path().into(), run, asked: Vec::new() };
@@ -267,8 +267,12 @@ mod tests {
         let (parts, limits) = (&mut elsewhere, Limits::new(None));
         let mut collector =
             CellCollector { journal: LiveJournal::new(journal, folded), parts, limits, expected: BTreeSet::new() };
+        let ended = rounds::measure(&mut collector, &mut Silent).expect("all rounds are done");
+        let checked = |collector: &CellCollector| rounds::checked_end(&plan, collector.folded());
+        assert_eq!((ended, checked(&collector)), (Some(StopReason::Rounds), None), "to be taken up again");
         let finish = rounds::to_the_end(&mut collector, &mut Silent).expect("all is done");
         assert_eq!(finish, Finish::Enough(StopReason::Rounds));
+        assert_eq!(checked(&collector), Some(StopReason::Rounds));
         let speeds: Vec<f64> =
             collector.folded().cells.iter().map(|cell| collector.folded().processors(cell).times).collect();
         assert_eq!([0.5, 1.0, 2.0].map(|times| speeds.iter().filter(|speed| **speed == times).count()), [2, 6, 2]);

@@ -93,6 +93,12 @@ pub(super) fn unchecked(plan: &Plan, folded: &Folded) -> Vec<(OtherProcessors, C
     cells.into_iter().filter(|(_, cell)| is_to_be_run(folded, cell)).collect()
 }
 
+/// Why a run is over for good: its verdict was checked, too.
+pub fn checked_end(plan: &Plan, folded: &Folded) -> Option<StopReason> {
+    let end = folded.looks.last().and_then(|look| look.end);
+    end.filter(|end| end.is_final() && unchecked(plan, folded).is_empty())
+}
+
 /// The cells of each round, of targets that have not left before it.
 pub fn cells_of_rounds<'a>(plan: &'a Plan, folded: &'a Folded) -> impl Iterator<Item = Vec<Cell>> + 'a {
     orders(plan, move |target, round| !has_left(plan, folded, target, round))

@@ -49,8 +49,10 @@ pub(crate) fn all(supervisor: &mut Supervisor, progress: &mut dyn Progress) -> R
     fit.retain(|cell| !supervisor.folded().is_left_out(&cell.target, &cell.work.name));
     let Some(cell) = fit.first() else { bail!("nothing can be measured: every target was left out") };
     let Some(took) = warm_up(cell, supervisor, progress)? else { return Ok(false) };
-    // A cell that was cut off says nothing, nor does one of several works about the others.
-    if took < WARM_UP && plan.works.len() == 1 && Pace::known(&plan).is_none() {
+    // A cell that was cut off says nothing, nor does one of several works about the others, nor one
+    // that was neither aged nor filled.
+    let is_alike = fit.iter().all(|cell| cell.target.age.is_none() && cell.target.fill.is_none());
+    if is_alike && took < WARM_UP && plan.works.len() == 1 && Pace::known(&plan).is_none() {
         let round = took.as_secs_f64() * fit.len() as f64;
         progress.remark(&from_now(&plan.stop, round, begun.elapsed().as_secs_f64()));
     }

@@ -36,15 +36,15 @@ pub(crate) struct Turn {
 /// waiting without the lock, and the caller looks for it.
 pub(crate) fn take(journal: &Path, wanted: plan::Turn, progress: &mut dyn Progress) -> Turn {
     let shared = ["/run/lock", "/var/lock", "/tmp"].map(|folder| Path::new(folder).join("pickfs.lock"));
-    let shared = shared.into_iter().find(|path| path.parent().is_some_and(Path::is_dir));
+    // A user may not be let make a file in the first that is there.
+    let shared = shared.into_iter().find_map(|path| opened(path, 0o666, wanted));
     if !rustix::process::geteuid().is_root() {
-        let own =
-            shared.and_then(|path| opened(path, 0o666, wanted)).and_then(|lock| waited_for(lock, journal, progress));
+        let own = shared.and_then(|lock| waited_for(lock, journal, progress));
         return Turn { _own: own, _shared: None };
     }
     let own =
         opened(PathBuf::from("/run/pickfs.lock"), 0o600, wanted).and_then(|lock| waited_for(lock, journal, progress));
-    let shared = shared.and_then(|path| opened(path, 0o666, wanted)).map(|lock| {
+    let shared = shared.map(|lock| {
         if let Some(holder) = holder_unless_free(&lock) {
             progress.remark(&format!("another user's run is under way and disturbs this one: {holder}"));
         }

@@ -141,18 +141,18 @@ impl Index {
     /// An entry for each of these journals, and no other.
     pub(crate) fn follow(&mut self, hashes: &[String], store: &Store) -> Result<()> {
         let there: BTreeSet<&String> = hashes.iter().collect();
-        for gone in self.known()?.iter().filter(|hash| !there.contains(hash)) {
+        for gone in self.hashes("SELECT hash FROM journal")?.iter().filter(|hash| !there.contains(hash)) {
             self.forget(gone)?;
         }
-        let known = self.known()?;
-        for hash in hashes.iter().filter(|hash| !known.contains(*hash)) {
+        let sound = self.hashes("SELECT hash FROM journal WHERE problem = ''")?;
+        for hash in hashes.iter().filter(|hash| !sound.contains(*hash)) {
             self.add(store, hash)?;
         }
         Ok(())
     }
 
-    fn known(&self) -> Result<BTreeSet<String>> {
-        let mut statement = self.connection.prepare("SELECT hash FROM journal")?;
+    fn hashes(&self, sql: &str) -> Result<BTreeSet<String>> {
+        let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -168,14 +168,15 @@ impl Index {
     }
 
     /// Reads the journal before the others are kept waiting. Nothing happens to an entry that is
-    /// there.
+    /// there, unless it has a problem: that may have been of the moment, such as a copy under way.
     pub(crate) fn add(&mut self, store: &Store, hash: &str) -> Result<()> {
-        let known = "SELECT 1 FROM journal WHERE hash = ?1";
+        let known = "SELECT 1 FROM journal WHERE hash = ?1 AND problem = ''";
         if self.connection.query_row(known, [hash], |_| Ok(())).optional()?.is_some() {
             return Ok(());
         }
         let (entry, found) = read(store, hash);
         let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        change.execute("DELETE FROM journal WHERE hash = ?1 AND problem != ''", [hash])?;
         let superseded = supersede(&change, &entry, store)?;
         insert(&change, &entry, &found, superseded)?;
         Ok(change.commit()?)

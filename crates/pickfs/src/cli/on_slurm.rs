@@ -87,10 +87,15 @@ impl Jobs {
     fn add(&self, job: &str, cells: &[String]) -> Result<()> {
         let line = [&[job.to_string()], cells].concat().join(" ") + "\n";
         let all = fs::read_to_string(&self.file).unwrap_or_default() + &line;
-        let new = self.file.with_extension("new");
-        let written = fs::write(&new, all).and_then(|()| fs::rename(&new, &self.file));
-        written.with_context(|| format!("cannot write {}", self.file.display()))
+        replace(&self.file, &all)
     }
+}
+
+/// At once: a job may be reading it.
+fn replace(file: &Path, text: &str) -> Result<()> {
+    let new = file.with_extension("new");
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
+    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Cells as elements of arrays.
@@ -108,11 +113,7 @@ impl Elements {
     pub(crate) fn new(slurm: Slurm, journal: &Path, plan: &Plan, local: &Path) -> Result<Elements> {
         let folder = folder_of(journal)?;
         fleet::bring_program(&folder)?;
-        let file = folder.join(PLAN);
-        if !file.exists() {
-            let text = serde_json::to_string(plan)?;
-            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        }
+        replace(&folder.join(PLAN), &serde_json::to_string(plan)?)?;
         let jobs = Jobs::of(&folder);
         Ok(Elements { slurm, folder, local: local.into(), jobs, tries: BTreeMap::new(), notices: BTreeSet::new() })
     }
@@ -189,7 +190,9 @@ impl Elements {
 }
 
 impl CellJobs for Elements {
-    fn expect(&mut self, cells: &[Cell]) -> Result<()> {
+    /// More rounds, or another reference, change the plan in which the jobs look for their cells.
+    fn expect(&mut self, plan: &Plan, cells: &[Cell]) -> Result<()> {
+        replace(&self.folder.join(PLAN), &serde_json::to_string(plan)?)?;
         let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
         loop {
             if let Some(live) = self.live() {
@@ -316,7 +319,7 @@ impl Watch<'_> {
     fn until_it_ends(&mut self) -> Result<Option<Brought>> {
         // One that is under way since an earlier session is looked after.
         let mut job = self.jobs.read().pop().map(|(job, _)| job);
-        let mut is_own = false;
+        let (mut is_own, mut bytes) = (false, 0);
         loop {
             let goes_on = job.as_ref().map_or(Ok(true), |job| self.waited(job))?;
             if !goes_on {
@@ -325,7 +328,9 @@ impl Watch<'_> {
             let brought = self.fetched()?;
             let was_stopped = brought.as_ref().is_some_and(|brought| brought.code == i32::from(STOPPED));
             match brought {
-                Some(brought) if is_own && (!was_stopped || self.stops > 0) => return Ok(Some(brought)),
+                Some(brought) if self.stops > 0 || (is_own && !was_stopped) => return Ok(Some(brought)),
+                // A partition's limit may end each job, of which each gets on.
+                Some(brought) if brought.bytes > bytes => (bytes, self.tries) = (brought.bytes, 0),
                 _ if self.stops > 0 => bail!("stopped before the run had begun"),
                 _ => {}
             }

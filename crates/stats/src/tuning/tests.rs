@@ -78,7 +78,7 @@ impl Grid {
         (0..levels.len()).map(of).collect()
     }
 
-    /// Twelve options of which most do nothing, as on most disks: 12 288 configurations. In half of
+    /// Twelve options of which most do nothing, as on most disks: 9,216 configurations. In half of
     /// these grids two cost by themselves and pay together.
     fn made(noise: &mut Noise) -> Grid {
         let trap = f64::from(u8::from(noise.uniform() < 0.5));

@@ -157,7 +157,7 @@ impl Study {
     pub(crate) fn unfinished(&self, folder: &Path) -> Result<Option<PathBuf>> {
         for kind in Kind::ALL {
             let path = journal(folder, kind);
-            if path.exists() && end(&fold_file(&path)?).is_none() {
+            if path.exists() && !is_through(&fold_file(&path)?) {
                 return Ok(Some(path));
             }
         }
@@ -195,6 +195,12 @@ impl Study {
         };
         self.options.iter().map(level).collect()
     }
+}
+
+/// All its rounds are done, and its verdict was checked.
+fn is_through(folded: &Folded) -> bool {
+    let is_checked = || folded.run.as_ref().is_some_and(|run| run::checked_end(&run.plan, folded).is_some());
+    end(folded).is_some_and(|end| !end.is_final() || is_checked())
 }
 
 /// Why a run ended, if all its rounds are done.
