@@ -1432,6 +1432,8 @@ static int has_zones(const sim_word *words)
 }
 
 struct zbc *sim_zbc(void *disk)
+	if (!wrong)
+		wrong = bad(p, SIM_HIGH_WATER, 0, p[SIM_CACHE_SECTORS]);
 {
 	struct disk *d = disk;
 
