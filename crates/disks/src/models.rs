@@ -70,7 +70,19 @@ mod tests {
         let differing = disk.parameters.iter().filter(|(name, value)| small.parameters[name.as_str()] != **value);
         let differing: Vec<(&str, f64)> =
             differing.map(|(name, _)| (name.as_str(), small.number(name).unwrap())).collect();
-        assert_eq!(differing, [("cache_mib", 0.9375), ("segments", 1.0)]);
+        assert_eq!(differing, [("cache_mib", 0.9375), ("high_water_mib", 0.703125), ("segments", 1.0)]);
+        for (name, share, cache, high) in [
+            ("hdd-7200", 1.0, 32.0, 24.0),
+            ("hdd-7200", 0.001, 0.0625, 0.046875),
+            ("hdd-7200", 0.9, 28.8125, 21.6094),
+            ("hp-97560", 0.001, 0.0625, 0.0625),
+            ("smr-5900", 2.0, 64.0, 48.0),
+        ] {
+            let smaller = find(name).unwrap().with_buffers(share).unwrap();
+            let found = ["cache_mib", "high_water_mib"].map(|name| smaller.number(name).unwrap());
+            assert_eq!(found, [cache, high], "{name} {share}");
+            smaller.words(0, 0).unwrap();
+        }
         let flash = find("nvme").unwrap();
         assert_eq!(flash.with_buffers(0.03).unwrap().parameters, flash.parameters);
     }

@@ -118,14 +118,20 @@ impl Disk {
     }
 
     /// The same disk with a share of its buffers, for a share of the files: else files would be
-    /// read from a buffer in which they had no room. A disk without such buffers does not change.
+    /// read from a buffer in which they had no room. The write cache is written at the same part of
+    /// it as before. A disk without such buffers does not change.
     pub fn with_buffers(&self, share: f64) -> Result<Disk> {
-        let buffers = [("segments", 1.0, 1.0), ("cache_mib", 0.0625, 0.0625)];
-        let has = buffers.iter().filter(|(name, ..)| self.parameters.contains_key(*name));
-        has.copied().try_fold(self.clone(), |disk, (name, least, step)| {
+        let buffers = [("segments", 1.0), ("cache_mib", 0.0625)];
+        let has = buffers.iter().filter(|(name, _)| self.parameters.contains_key(*name));
+        let smaller = has.copied().try_fold(self.clone(), |disk, (name, step)| {
             let number = (self.number(name)? * share / step).round() * step;
-            disk.with(name, number.max(least))
-        })
+            disk.with(name, number.max(step))
+        })?;
+        let (Ok(high), Ok(cache)) = (self.number("high_water_mib"), self.number("cache_mib")) else {
+            return Ok(smaller);
+        };
+        let left = smaller.number("cache_mib")? / cache;
+        smaller.with("high_water_mib", if cache > 0.0 { high * left } else { 0.0 })
     }
 
     /// The table for the model. `start` is where on the disk its device begins, in sectors;
@@ -442,6 +448,8 @@ mod tests {
             ("nvme", "dies", 1.5, "`dies`: 1.5 is no whole number"),
             ("nvme", "queued_flush", 7.0, "`queued_flush` must be 0 or 1"),
             ("smr-5900", "band_mib", 0.0, "`band_mib` must be more than 0"),
+            ("hdd-7200", "high_water_mib", 33.0, "`high_water_mib` is out of range"),
+            ("hdd-7200", "cache_mib", 23.0, "`high_water_mib` is out of range"),
             ("cloud-volume", "base_per_second", 0.0, "`base_per_second`: 0 is too little"),
         ] {
             let disk = find(model).expect("it").with(name, number).expect("a disk");

@@ -373,6 +373,10 @@ fn all(make: Make, requests: usize) -> Result<(), String> {
     flash::in_order(make)?;
     flash::trimmed(make)?;
     flash::reads(make)?;
+    flash::among_writes(make)?;
+    flash::shared(make)?;
+    landings(make)?;
+    ahead(make)?;
     zones::rules(make)?;
     zones::times(make)?;
     one_at_a_time(make)?;
@@ -462,43 +466,74 @@ fn a_disk_without_tracks_is_refused() {
 }
 
 /// What a power cut spares is on the medium: by the end of a FLUSH that is each sector that was
-/// written, once.
-#[test]
-fn all_that_was_written_has_landed_when_a_flush_ends() {
-    for (name, start) in [("hdd-7200", 4096), ("nvme", 0), ("sata-ssd", 0)] {
-        let words = find(name).expect("a disk").words(start, 0).expect("words");
-        let mut clock = Clock::new(DiskModel::start(&words).expect("a model"));
+/// written, once. Where flash maps units, a write of a part of one is made whole.
+fn landings(make: Make) -> Result<(), String> {
+    let disks = [("hdd-7200", 4096), ("nvme", 0), ("sata-ssd", 0)]
+        .map(|(name, start)| (find(name).expect("a disk").words(start, 0).expect("words"), PAGE));
+    for (number, (words, most)) in disks.into_iter().chain(flash::for_play().map(|words| (words, 3 * PAGE))).enumerate()
+    {
+        let mut clock = Clock::new(make(&words));
         let mut random = Random(9);
         for turn in 0..40 {
             let (count, mut written) = (1 + random.below(60) as usize, Vec::new());
             clock.closed(4, count, || {
-                let asked = Asked {
-                    forced: random.below(9) == 0,
-                    ..asked(Operation::Write, random.below(1 << 20) * PAGE, PAGE)
-                };
-                written.push(asked.first);
-                asked
+                let sectors = if most == PAGE { PAGE } else { 1 + random.below(most) };
+                let first = random.below((1 << 18) / PAGE) * PAGE + if most == PAGE { 0 } else { random.below(PAGE) };
+                written.push((first, sectors));
+                Asked { forced: random.below(9) == 0, ..asked(Operation::Write, first, sectors) }
             });
             clock.closed(1, 1, || asked(Operation::Flush, 0, 0));
             let landed: Vec<Landing> = std::iter::from_fn(|| clock.disk.landed()).collect();
-            assert!(
-                landed.iter().all(|landing| landing.when <= clock.now && landing.begun <= landing.when),
-                "{name} {turn}"
-            );
+            let late = landed.iter().filter(|landing| landing.when > clock.now || landing.begun > landing.when).count();
+            holds!(late == 0, "disk {number}, turn {turn}: {late} landings after the FLUSH, or before they began");
             if words[at("ROTATIONAL")] == 1 {
-                let inside =
-                    |first: &u64, landing: &Landing| (landing.first..landing.first + landing.sectors).contains(first);
-                let missing = written.iter().find(|first| !landed.iter().any(|landing| inside(first, landing)));
-                assert_eq!(missing, None, "{name} {turn}: {landed:?}");
+                let inside = |first: u64, to: &Landing| (to.first..to.first + to.sectors).contains(&first);
+                let missing = written.iter().find(|(first, _)| !landed.iter().any(|landing| inside(*first, landing)));
+                holds!(missing.is_none(), "disk {number}, turn {turn}: {missing:?} is not among {landed:?}");
             } else {
-                assert!(landed.iter().all(|landing| landing.first == u64::MAX), "flash programs in order");
-                assert_eq!(
+                holds!(landed.iter().all(|landing| landing.first == u64::MAX), "flash programs in order");
+                let [found, wanted] = [
                     landed.iter().map(|landing| landing.sectors).sum::<u64>(),
-                    written.len() as u64 * PAGE,
-                    "{name} {turn}"
-                );
+                    written.iter().map(|write| write.1).sum(),
+                ];
+                holds!(found == wanted, "disk {number}, turn {turn}: {found} sectors landed of {wanted}");
             }
         }
-        assert_eq!(clock.disk.count(Count::Missed), 0);
+        holds!(clock.disk.count(Count::Missed) == 0, "landings were not kept");
     }
+    Ok(())
+}
+
+#[test]
+fn all_that_was_written_has_landed_when_a_flush_ends() {
+    landings(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A read across the end of what is read ahead ends when its last sector passes below the head, so
+/// long or whole turns later after the read before.
+fn ahead(make: Make) -> Result<(), String> {
+    let words = table("hdd-7200");
+    let [turn, command] = ["TURN_NS", "COMMAND_NS"].map(|name| words[at(name)]);
+    let limit = PAGE + words[at("AHEAD_SECTORS")];
+    // All is on the first track.
+    let passes = |until: u64| until * turn / 3600 - PAGE * turn / 3600;
+    let stops = passes(limit) - command;
+    for wait in [0, 1_000_000, passes(limit - 4) - command, stops - 1, stops, stops + 1, stops + turn, 1_000_000_000] {
+        let mut clock = Clock::new(make(&words));
+        clock.closed(1, 1, || asked(Operation::Read, 0, PAGE));
+        let since = clock.now;
+        clock.now += wait;
+        clock.closed(1, 1, || asked(Operation::Read, limit - PAGE, 2 * PAGE));
+        let (took, own) = (clock.now - since, passes(limit + PAGE));
+        holds!(
+            took >= own && (took - own) % turn == 0 && took <= wait + command + 2 * turn,
+            "{wait} ns after a read what comes {own} ns behind it is answered after {took} ns"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn what_has_not_passed_below_the_head_is_not_answered() {
+    ahead(&ours).unwrap_or_else(|why| panic!("{why}"));
 }

@@ -231,3 +231,110 @@ pub(super) fn modes(make: Make) -> Result<(), String> {
 fn flushes_have_modes() {
     modes(&ours).unwrap_or_else(|why| panic!("{why}"));
 }
+
+/// Reads of 4 KiB, one at a time with pauses, while 1 MiB writes are under way: their times. At the
+/// end all is programmed.
+fn one_among(clock: &mut Clock, writes: usize, count: usize, sectors: u64) -> Vec<u64> {
+    let (mut write, mut random) = (chunks(Operation::Write, 0, sectors), Random(8));
+    (0..writes).for_each(|tag| clock.disk.submit(tag, &write(), clock.now));
+    let (mut times, mut since, mut next) = (Vec::new(), None, 0);
+    while times.len() < count {
+        if since.is_none() && clock.now >= next {
+            since = Some(clock.now);
+            let place = random.below(sectors / PAGE) * PAGE;
+            clock.disk.submit(writes, &asked(Operation::Read, place, PAGE), clock.now);
+        }
+        let event = clock.disk.next_event().unwrap_or(u64::MAX);
+        clock.now = if since.is_none() { event.min(next) } else { event };
+        clock.disk.wake(clock.now);
+        while let Some((tag, when)) = clock.disk.done() {
+            if tag < writes {
+                clock.disk.submit(tag, &write(), clock.now);
+            } else {
+                times.extend(since.take().map(|since| when - since));
+                next = clock.now + 1 + random.below(200_000);
+            }
+        }
+    }
+    clock.disk.submit(writes, &asked(Operation::Flush, 0, 0), clock.now);
+    while let Some(event) = clock.disk.next_event() {
+        clock.now = event;
+        clock.disk.wake(event);
+        while clock.disk.done().is_some() {}
+    }
+    times
+}
+
+/// A read waits for the program that its die is at, at most as long as suspending takes, and for
+/// no write that is to come, however many there are.
+pub(super) fn among_writes(make: Make) -> Result<(), String> {
+    const COUNT: usize = 6000;
+    let full = small("sata-ssd", 0, UNITS, 1.0);
+    let [sata, nvme] = ["sata-ssd", "nvme"].map(table);
+    for (number, (words, writes)) in
+        [(sata, 0), (sata, 1), (sata, 31), (nvme, 1), (nvme, 127), (full, 31)].into_iter().enumerate()
+    {
+        let of = |name: &str| words[at(name)];
+        let alone =
+            of("COMMAND_NS") + of("READ_NS") + of("FRAMES_NS") + PAGE * (of("CHANNEL_PS") + of("LINK_PS")) / 1000;
+        let mut clock = Clock::new(make(&words));
+        let times = one_among(&mut clock, writes, COUNT, of("SECTORS"));
+        let what = format!("disk {number}, among {writes} writes: a read");
+        holds!(times[0].abs_diff(alone) <= 1, "{what} of a die that rests takes {} ns, alone {alone}", times[0]);
+        let (slowest, most) = (*times.iter().max().expect("some"), alone + 1 + of("SUSPEND_NS"));
+        holds!(slowest <= most, "{what} takes {slowest} ns, and should at most {most}");
+        // It has no SLC cache, and collects garbage.
+        if words == full {
+            continue;
+        }
+        let waited = times.iter().filter(|time| **time > alone + 1).count() as f64 / COUNT as f64;
+        let busy =
+            clock.disk.count(Count::Programs) * of("SLC_PROGRAM_NS") + clock.disk.count(Count::Erases) * of("ERASE_NS");
+        let share = busy as f64 / (of("DIES") * clock.now) as f64;
+        println!("{what} waits {waited:.4}, dies are busy {share:.4}");
+        holds!((waited - share).abs() <= 0.1 * share, "{waited} of reads wait, and dies are busy {share} of the time");
+    }
+    Ok(())
+}
+
+/// Reads take from writes the time of dies, or of channels, that they use.
+pub(super) fn shared(make: Make) -> Result<(), String> {
+    const COUNT: u64 = 161 * 400;
+    for (name, value) in [("program_us", 3000.0), ("channel_mb_s", 60.0)] {
+        let mut slow = Disk { parameters: with("nvme", name, value), ..find("nvme").expect("it") };
+        slow.parameters["slc_gib"]["is"] = toml::Value::Integer(i64::from(name == "channel_mb_s"));
+        slow.parameters["erase_programs"]["is"] = toml::Value::Integer(0);
+        let words = slow.words(0, 0).expect("words");
+        let of = |name: &str| words[at(name)];
+        let mut clock = Clock::new(make(&words));
+        let (mut random, mut write, mut sent, mut sectors) = (Random(2), chunks(Operation::Write, 0, u64::MAX), 0, 0);
+        clock.closed(64, COUNT as usize, || {
+            sent += 1;
+            let asked =
+                if sent % 161 == 0 { write() } else { asked(Operation::Read, random.below(1 << 20) * PAGE, PAGE) };
+            sectors += asked.sectors;
+            asked
+        });
+        // Until all is programmed.
+        clock.closed(1, 1, || asked(Operation::Flush, 0, 0));
+        let reads = COUNT - COUNT / 161;
+        let all = match name {
+            "program_us" => (clock.disk.count(Count::Programs) * of("PROGRAM_NS") + reads * of("READ_NS")) / of("DIES"),
+            _ => sectors * of("CHANNEL_PS") / 1000 / of("CHANNELS"),
+        };
+        let (found, wanted) = (clock.now as f64, all as f64);
+        println!("{name}: {found} ns, by what is shared {wanted}");
+        holds!((0.95..1.15).contains(&(found / wanted)), "reads and writes take {found} ns, of which {name} {wanted}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_read_waits_for_no_write_that_is_to_come() {
+    among_writes(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[test]
+fn reads_take_time_from_writes() {
+    shared(&ours).unwrap_or_else(|why| panic!("{why}"));
+}

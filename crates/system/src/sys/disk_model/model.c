@@ -29,6 +29,11 @@ struct zone {
 	sim_word first, cylinder, track;
 };
 
+/* A die programs, erases or collects garbage. */
+struct span {
+	sim_word begins, ends;
+};
+
 /* How the time of a read divides until a die or a channel is through with it; the rest is transfer. */
 struct path {
 	sim_word order, queue, collection, die;
@@ -63,7 +68,11 @@ struct disk {
 	sim_word ahead_since, ahead_from, ahead_limit;
 	/* flash */
 	sim_word read_free[SIM_MOST_DIES], program_free[SIM_MOST_DIES], programs[SIM_MOST_DIES];
-	sim_word channel_free[SIM_MOST_CHANNELS], in_free, out_free, barrier, latest;
+	/* What dies have to do, the next first; each die has an equal share of the places. */
+	struct span spans[SIM_SPANS];
+	unsigned int span_count[SIM_MOST_DIES];
+	/* Channels move what was read before what is to be programmed. */
+	sim_word channel_reads[SIM_MOST_CHANNELS], channel_free[SIM_MOST_CHANNELS], in_free, out_free, barrier, latest;
 	sim_word ring_when[SIM_RING], ring_sectors[SIM_RING];
 	/* When the program begins that ends last so far, and for how much garbage collection it waits. */
 	sim_word ring_begins[SIM_RING], ring_collects[SIM_RING];
@@ -71,7 +80,8 @@ struct disk {
 	sim_word collects[SIM_MOST_DIES];
 	struct path die_path[SIM_MOST_DIES], channel_path[SIM_MOST_CHANNELS];
 	unsigned int ring_first, ring_count, next_die;
-	sim_word buffered, open_sectors, slc_used, last_program;
+	/* Sectors in the buffer, those that the next program has, and without what was added to make whole units. */
+	sim_word buffered, open_sectors, open_own, slc_used, last_program;
 	struct ftl ftl;
 	/* What waits for the next program. */
 	unsigned int waiting[FTL_MOST_ENTRIES], waiting_count;
@@ -708,12 +718,17 @@ static int serve(struct disk *d, unsigned int tag, sim_word now)
 				end(d, tag, begins + r->parts[SIM_PART_LINK]);
 				return 0;
 			}
-			d->arm = SERVES;
-			d->serving = tag;
-			d->until = larger(begins, d->ahead_since + transfer(d, d->ahead_from, first + sectors - d->ahead_from));
-			r->parts[SIM_PART_TRANSFER] = d->until - begins;
-			stand_at(d, first + sectors - 1);
-			return 1;
+			if (reached < d->ahead_limit) {
+				d->arm = SERVES;
+				d->serving = tag;
+				d->until = larger(begins, d->ahead_since + transfer(d, d->ahead_from, first + sectors - d->ahead_from));
+				r->parts[SIM_PART_TRANSFER] = d->until - begins;
+				stand_at(d, first + sectors - 1);
+				return 1;
+			}
+			/* It has ended, so the arm goes to the rest. */
+			sectors -= reached - first;
+			first = reached;
 		}
 	}
 	d->arm = SERVES;
@@ -908,6 +923,82 @@ static sim_word last_program(const struct disk *d)
 	return d->ring_count ? d->ring_when[(d->ring_first + d->ring_count - 1) % SIM_RING] : 0;
 }
 
+static struct span *spans_of(struct disk *d, sim_word die)
+{
+	return d->spans + die * (SIM_SPANS / d->p[SIM_DIES]);
+}
+
+static void drop_spans(struct disk *d, sim_word die, sim_word now)
+{
+	struct span *of = spans_of(d, die);
+	unsigned int i, past = 0;
+
+	while (past < d->span_count[die] && of[past].ends <= now)
+		past++;
+	if (!past)
+		return;
+	d->span_count[die] -= past;
+	for (i = 0; i < d->span_count[die]; i++)
+		of[i] = of[i + past];
+}
+
+/* Behind all that the die has to do. Where there is no place left, the die counts as busy in between. */
+static void add_span(struct disk *d, sim_word die, sim_word begins, sim_word ends)
+{
+	struct span *of = spans_of(d, die);
+	unsigned int *count = &d->span_count[die];
+
+	drop_spans(d, die, d->now);
+	if (!*count || (of[*count - 1].ends < begins && *count < SIM_SPANS / d->p[SIM_DIES]))
+		of[(*count)++].begins = begins;
+	of[*count - 1].ends = ends;
+	d->program_free[die] = ends;
+}
+
+/* A read that may begin then suspends what the die does, and goes before what it is to do later. How long it waits. */
+static sim_word suspend(struct disk *d, sim_word die, sim_word begins)
+{
+	struct span *of = spans_of(d, die);
+	sim_word waits = 0, free;
+	unsigned int i;
+
+	drop_spans(d, die, begins);
+	if (d->span_count[die] && of->begins <= begins) {
+		waits = smaller(of->ends - begins, d->p[SIM_SUSPEND_NS]);
+		/* The rest of it begins then. */
+		of->begins = begins + waits;
+	}
+	free = begins + waits + d->p[SIM_READ_NS];
+	for (i = 0; i < d->span_count[die] && of[i].begins < free; i++) {
+		of[i].ends += free - of[i].begins;
+		of[i].begins = free;
+		free = of[i].ends;
+	}
+	if (d->span_count[die])
+		d->program_free[die] = of[d->span_count[die] - 1].ends;
+	return waits;
+}
+
+/* When a channel has moved so much of what is to be programmed. */
+static sim_word move_written(struct disk *d, sim_word die, sim_word moves, sim_word now)
+{
+	sim_word channel = die % d->p[SIM_CHANNELS];
+
+	d->channel_free[channel] = larger(larger(now, d->channel_free[channel]), d->channel_reads[channel]) + moves;
+	return d->channel_free[channel];
+}
+
+/* The same of what was read, which goes first. */
+static sim_word move_read(struct disk *d, sim_word die, sim_word moves, sim_word now)
+{
+	sim_word channel = die % d->p[SIM_CHANNELS], begins = larger(now, d->channel_reads[channel]);
+
+	d->channel_reads[channel] = begins + moves;
+	if (d->channel_free[channel] > begins)
+		d->channel_free[channel] += moves;
+	return d->channel_reads[channel];
+}
+
 /* Garbage collection in what a die has to do from then on. It counts as what comes last of it. */
 static sim_word collects(const struct disk *d, sim_word die, sim_word now)
 {
@@ -917,18 +1008,18 @@ static sim_word collects(const struct disk *d, sim_word die, sim_word now)
 /* Garbage collection occupies a die as reads, programs and erases do. Of an erase it takes the share that a block here has of a block. */
 static void occupy(struct disk *d, unsigned int die, struct ftl_work *work, sim_word now)
 {
-	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]];
 	sim_word moved = 2 * (sim_word)work->units * FTL_UNIT_SECTORS * d->p[SIM_CHANNEL_PS] / 1000;
-	sim_word takes = work->reads * d->p[SIM_READ_NS] + work->programs * d->p[SIM_PROGRAM_NS];
+	sim_word takes = work->reads * d->p[SIM_READ_NS] + work->programs * d->p[SIM_PROGRAM_NS], begins;
 
 	if (d->p[SIM_ERASE_PROGRAMS])
 		takes += work->erases * d->p[SIM_ERASE_NS] * d->p[SIM_BLOCK_PROGRAMS] / d->p[SIM_ERASE_PROGRAMS];
 	if (!takes)
 		return;
 	if (moved)
-		*channel = larger(now, *channel) + moved;
+		move_written(d, die, moved, now);
 	d->collects[die] = collects(d, die, now) + takes;
-	d->program_free[die] = larger(larger(now, d->program_free[die]), d->read_free[die]) + takes;
+	begins = larger(larger(now, d->program_free[die]), d->read_free[die]);
+	add_span(d, die, begins, begins + takes);
 	d->counts[SIM_PROGRAMS] += work->programs;
 	d->counts[SIM_ERASES] += work->erases;
 	work->reads = work->programs = work->erases = work->units = 0;
@@ -982,7 +1073,6 @@ static void wait_for_program(const struct disk *d, unsigned int at, sim_word now
 static void program(struct disk *d, sim_word now)
 {
 	sim_word die = place_on_die(d, now), sectors = d->open_sectors, takes = d->p[SIM_PROGRAM_NS], begins, idle, held;
-	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]];
 	unsigned int at = (d->ring_first + d->ring_count) % SIM_RING;
 
 	if (d->p[SIM_SLC_SECTORS]) {
@@ -993,21 +1083,21 @@ static void program(struct disk *d, sim_word now)
 			takes = d->p[SIM_SLC_PROGRAM_NS];
 		}
 	}
-	*channel = larger(now, *channel) + sectors * d->p[SIM_CHANNEL_PS] / 1000;
-	begins = larger(larger(*channel, d->program_free[die]), d->read_free[die]);
+	begins = move_written(d, die, sectors * d->p[SIM_CHANNEL_PS] / 1000, now);
+	begins = larger(larger(begins, d->program_free[die]), d->read_free[die]);
 	if (!d->p[SIM_UNITS] && d->p[SIM_ERASE_PROGRAMS] && ++d->programs[die] % d->p[SIM_ERASE_PROGRAMS] == 0) {
 		takes += d->p[SIM_ERASE_NS];
 		d->counts[SIM_ERASES]++;
 	}
 	d->counts[SIM_PROGRAMS]++;
 	held = smaller(collects(d, die, now), begins - now);
-	d->program_free[die] = begins + takes;
+	add_span(d, die, begins, begins + takes);
 	d->last_program = larger(d->last_program, begins + takes);
 	into_ring(d, at, begins, begins + takes, held);
-	land(d, SIM_NEVER, sectors, now, d->ring_when[at]);
+	land(d, SIM_NEVER, d->open_own, now, d->ring_when[at]);
 	d->ring_sectors[at] = sectors;
 	d->ring_count++;
-	d->open_sectors = 0;
+	d->open_sectors = d->open_own = 0;
 }
 
 /* When so many sectors have room, from that moment on. */
@@ -1096,10 +1186,18 @@ static void wait_for_link(const struct disk *d, sim_word now, sim_word copying, 
 	parts[SIM_PART_QUEUE] += waits - smaller(waits, copying);
 }
 
-/* A piece after the other enters the buffer, so a write that is larger than it passes too. */
-static sim_word take_in(struct disk *d, sim_word first, sim_word sectors, sim_word now, sim_word copying, sim_word *parts)
+/* Sectors of the request among others. */
+static sim_word own(const struct request *r, sim_word first, sim_word sectors)
 {
-	sim_word unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES], frames = d->p[SIM_FRAMES_NS];
+	sim_word from = larger(first, r->first), until = smaller(first + sectors, r->first + r->sectors);
+
+	return until > from ? until - from : 0;
+}
+
+/* A piece after the other enters the buffer, so a write that is larger than it passes too. */
+static sim_word take_in(struct disk *d, struct request *r, sim_word first, sim_word sectors, sim_word now, sim_word copying)
+{
+	sim_word *parts = r->parts, unit = d->p[SIM_PAGE_SECTORS] * d->p[SIM_PROGRAM_PAGES], frames = d->p[SIM_FRAMES_NS];
 
 	while (sectors) {
 		sim_word piece = smaller(sectors, unit - d->open_sectors);
@@ -1112,6 +1210,7 @@ static sim_word take_in(struct disk *d, sim_word first, sim_word sectors, sim_wo
 		d->in_free = now;
 		d->buffered += piece;
 		d->open_sectors += piece;
+		d->open_own += own(r, first, piece);
 		note_units(d, first, piece);
 		first += piece;
 		sectors -= piece;
@@ -1153,23 +1252,18 @@ static void follow(struct path *path, const struct path *before, sim_word waits)
 /* When a die has read so much, and its channel has moved it. */
 static sim_word read_page(struct disk *d, sim_word die, sim_word sectors, sim_word now, struct path *path)
 {
-	sim_word *channel = &d->channel_free[die % d->p[SIM_CHANNELS]], begins = larger(now, d->read_free[die]);
-	sim_word busy = d->program_free[die] > begins ? d->program_free[die] - begins : 0;
-	sim_word waits = smaller(busy, d->p[SIM_SUSPEND_NS]), copies = smaller(waits, collects(d, die, begins));
-	struct path *of_channel = &d->channel_path[die % d->p[SIM_CHANNELS]];
+	sim_word channel = die % d->p[SIM_CHANNELS], begins = larger(now, d->read_free[die]);
+	sim_word collecting = collects(d, die, begins), waits = suspend(d, die, begins), copies = smaller(waits, collecting), read;
 
 	follow(path, &d->die_path[die], begins - now);
 	path->collection += copies;
 	path->queue += waits - copies;
 	path->die += d->p[SIM_READ_NS];
 	d->die_path[die] = *path;
-	d->read_free[die] = begins + waits + d->p[SIM_READ_NS];
-	if (busy)
-		d->program_free[die] += d->p[SIM_READ_NS];
-	follow(path, of_channel, *channel > d->read_free[die] ? *channel - d->read_free[die] : 0);
-	*of_channel = *path;
-	*channel = larger(*channel, d->read_free[die]) + sectors * d->p[SIM_CHANNEL_PS] / 1000;
-	return *channel;
+	read = d->read_free[die] = begins + waits + d->p[SIM_READ_NS];
+	follow(path, &d->channel_path[channel], d->channel_reads[channel] > read ? d->channel_reads[channel] - read : 0);
+	d->channel_path[channel] = *path;
+	return move_read(d, die, sectors * d->p[SIM_CHANNEL_PS] / 1000, read);
 }
 
 /* The link begins with a page that came by this path, after it had waited so long for others. */
@@ -1226,11 +1320,11 @@ static sim_word write_units(struct disk *d, struct request *r, sim_word now)
 	sim_word before = r->first % FTL_UNIT_SECTORS, whole = before + r->sectors;
 
 	if (!d->p[SIM_UNITS])
-		return take_in(d, r->first, r->sectors, now, open_units(d, r->first, r->sectors, now), r->parts);
+		return take_in(d, r, r->first, r->sectors, now, open_units(d, r->first, r->sectors, now));
 	if (whole % FTL_UNIT_SECTORS || before)
 		now = read_pages(d, r, now);
 	whole = (whole + FTL_UNIT_SECTORS - 1) / FTL_UNIT_SECTORS * FTL_UNIT_SECTORS;
-	return take_in(d, r->first - before, whole, now, 0, r->parts);
+	return take_in(d, r, r->first - before, whole, now, 0);
 }
 
 /* Units that are not trimmed as a whole stay. */
@@ -1338,6 +1432,8 @@ static int bad_arm(const sim_word *p)
 		wrong = bad(p, once[i], 1, 1ULL << 32);
 	if (!wrong)
 		wrong = bad(p, SIM_CACHE_SLOTS, 1, SIM_MOST_SLOTS);
+	if (!wrong)
+		wrong = bad(p, SIM_HIGH_WATER, 0, p[SIM_CACHE_SECTORS]);
 	if (!wrong)
 		wrong = bad(p, SIM_SEGMENTS, 0, SIM_MOST_SEGMENTS);
 	if (!wrong)

@@ -109,6 +109,8 @@ enum sim_parameter {
 #define SIM_MOST_UNITS 64
 #define SIM_MOST_BANDS (1 << 20)
 #define SIM_RING 8192
+/* Stretches of time in which dies are busy, of all dies: 32 dies have 64 each. */
+#define SIM_SPANS 2048
 /* What came to the medium and was not asked for yet; more is not kept. */
 #define SIM_LANDINGS 4096
 
