@@ -342,7 +342,9 @@ class Judged:
     def shown(self, name, is_shown):
         rows, finite = [n for n in self.run.targets if self.values[n] and n != self.run.copy], lambda v: v if v < inf else None
         kind, best = ("nothing" if len(self.ranked) < 2 else "too few rounds") if len(rows) > 1 else "single" if rows else "nothing", []
-        if self.field and len(rows) > 1:
+        if not is_shown and len(rows) > 1:
+            kind = "nothing"  # its phases have no unit in common
+        elif self.field and len(rows) > 1:
             all_ = ("unresolved", [self.pick] + self.as_good), ("pick", [self.pick]), ("tie", self.good)
             kind, best = all_[min(len(self.good), 2)]
         of = lambda n: dict(zip(("ratio", "low", "high", "finding"), self.pairs.get((n, self.reference)) or ()))

@@ -12,6 +12,8 @@ use pickfs_stats::{OnMachine, random_effects, variance_of};
 #[derive(Debug)]
 pub struct ChangesOnMachines {
     pub machines: Vec<String>,
+    /// Those of which a run is unreliable.
+    pub doubted: Vec<String>,
     /// A row for each whole job that all machines have.
     pub rows: Vec<ChangeOnMachines>,
     /// Target and work that some machine has no interval for.
@@ -57,14 +59,17 @@ pub fn changes_on_machines(found: &[(String, Changes)], assumed: f64) -> Changes
         missing.into_iter().map(|(one, _)| (one.target.clone(), one.work.clone())).collect();
     let is_fine = |row: &ChangeOnMachines| row.differs.is_none() && row.at_most.is_some_and(|most| most <= threshold);
     let is_doubted = |changes: &Changes| matches!(changes.doubt, Some(Doubt::Unreliable { .. }));
+    let doubted: Vec<String> =
+        found.iter().filter(|(_, changes)| is_doubted(changes)).map(|(name, _)| name.clone()).collect();
     let gate = match () {
-        () if found.iter().any(|(_, changes)| is_doubted(changes)) => Gate::Inconclusive,
+        () if !doubted.is_empty() => Gate::Inconclusive,
         () if rows.iter().any(|row| row.is_regression) => Gate::Regression,
         () if !rows.is_empty() && left_out.is_empty() && rows.iter().all(is_fine) => Gate::Fine,
         () => Gate::Inconclusive,
     };
     ChangesOnMachines {
         machines: found.iter().map(|(name, _)| name.clone()).collect(),
+        doubted,
         rows,
         left_out,
         threshold,

@@ -22,7 +22,7 @@ pub struct History {
 
 #[derive(Debug)]
 pub enum Ending {
-    Ended { round: u32, end: StopReason, rounds_needed: Option<u32>, needed_ns: Option<u64> },
+    Ended { round: u32, end: StopReason, rounds_needed: Option<u32>, needed_ns: Option<u64>, by_width: bool },
     InProgress { round: u32, next_look: Option<u32> },
 }
 
@@ -48,7 +48,8 @@ fn ending(folded: &Folded, plan: &Plan, round: u32) -> Option<Ending> {
         (Some(_), None | Some((_, StopReason::Rounds))) => None,
         (_, Some((look, end))) => {
             let rounds_needed = look.rounds_needed.filter(|needed| *needed > look.round);
-            Some(Ending::Ended { round, end, rounds_needed, needed_ns: look.needed_ns.filter(|ns| *ns > 0) })
+            let (needed_ns, by_width) = (look.needed_ns.filter(|ns| *ns > 0), plan.stop.precision.is_some());
+            Some(Ending::Ended { round, end, rounds_needed, needed_ns, by_width })
         }
         (None, None) => Some(Ending::InProgress { round, next_look: plan.looks.next(round) }),
     }

@@ -188,7 +188,7 @@ pub enum VerdictKind {
     TooFewRounds,
     /// One target alone: nothing to compare.
     Single,
-    /// No cell has results.
+    /// No cell has results, or fewer than two targets can be ranked.
     #[default]
     Nothing,
 }

@@ -11,6 +11,7 @@ use super::work::{self, WorkReport};
 use pickfs_core::metric::Combine;
 use pickfs_core::plan::VerdictTerm;
 use pickfs_stats::Sums;
+use std::collections::BTreeSet;
 
 /// What the whole of several works is called.
 pub(crate) const ALL_WORK: &str = "all work";
@@ -125,7 +126,9 @@ type ByPart<T> = Vec<Vec<T>>;
 fn centres(case: &ReportInput, parts: &[VerdictTerm]) -> Option<(ByPart<f64>, ByPart<Vec<f64>>)> {
     let (analysis, ranked) = (case.analysis, &case.analysis.verdict.ranked);
     let reference = analysis.verdict.reference?;
-    let rounds: Vec<u32> = (1..=analysis.observed.last_round()).collect();
+    // A journal may name any round: no more are gone through than there are.
+    let rounds: BTreeSet<u32> = analysis.observed.works.iter().flat_map(|work| work.rounds.iter().copied()).collect();
+    let rounds: Vec<u32> = rounds.into_iter().collect();
     let mut by_target = vec![Vec::new(); ranked.len()];
     let mut noise = vec![Vec::new(); ranked.len()];
     for named in parts {

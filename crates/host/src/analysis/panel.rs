@@ -180,12 +180,14 @@ impl Pairing<'_> {
             Some(pairs) => self.found_in(pairs, target, reference),
             None => self.estimate(target, reference).map(|own| self.judged(own, reference)),
         }?;
+        let (own, base) = (&self.series[target], &self.series[reference]);
+        let leaves_one_out = found.estimate.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+        let found = Comparison { p: leaves_one_out.then(|| p_value(own, base)).flatten(), ..found };
         if !found.tells() {
             return Some(found);
         }
-        let (own, base) = (&self.series[target], &self.series[reference]);
         let rests_on_symmetry = rests_on_symmetry(own, base, self.context.case.analysis.confidence);
-        Some(Comparison { p: p_value(own, base), rests_on_symmetry, ..found })
+        Some(Comparison { rests_on_symmetry, ..found })
     }
 
     fn found_in(&self, pairs: &JudgedPairs, target: usize, reference: usize) -> Option<Comparison> {

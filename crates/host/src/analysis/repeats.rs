@@ -40,6 +40,7 @@ struct Nested {
     logs: Vec<(u32, Vec<f64>)>,
     /// Nanoseconds, in the mean.
     cost_of_repeat: f64,
+    /// Without its repeats.
     cost_of_round: f64,
 }
 
@@ -54,8 +55,8 @@ fn nested(folded: &Folded, work: &ObservedWork, target: usize, phase: &str) -> O
         repeated.iter().map(|(cell, times)| cost(cell, times)).sum::<f64>() / repeated.len() as f64
     };
     let cost_of_repeat = mean(&|cell, times| repeat_ns(folded, cell, times));
-    let cost_of_round =
-        mean(&|cell, times| cell.ledger.total_ns() as f64 - (times.len() - 1) as f64 * repeat_ns(folded, cell, times));
+    let repeats_ns = |cell: &FoldedCell, times: &[f64]| times.len() as f64 * repeat_ns(folded, cell, times);
+    let cost_of_round = mean(&|cell, times| (cell.ledger.total_ns() as f64 - repeats_ns(cell, times)).max(0.0));
     let logs = repeated.iter().map(|(cell, times)| (cell.round, times.iter().map(|time| time.ln()).collect()));
     Some(Nested { logs: logs.collect(), cost_of_repeat, cost_of_round })
 }

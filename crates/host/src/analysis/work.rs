@@ -72,6 +72,10 @@ pub(crate) fn work(case: &ReportInput, observed: &ObservedWork) -> WorkReport {
     let mut verdict = phases.first().map_or_else(nothing, |panel| verdict(panel, &judgement.ranked));
     verdict.notes.extend(notes(case, &[observed], judgement));
     let is_foreign = !observed.judged.headlines.is_empty();
+    // Phases without a unit in common have no verdict.
+    if is_foreign && phases.len() > 1 && verdict.kind != VerdictKind::Single {
+        (verdict.kind, verdict.best) = (VerdictKind::Nothing, Vec::new());
+    }
     let phases = if is_foreign { headlines(&context, observed, phases) } else { phases };
     verdict.notes.extend(held_back(case, observed));
     let beside = secondary::tables(observed, &context);

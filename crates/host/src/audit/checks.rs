@@ -86,7 +86,17 @@ fn is_counted(id: &str) -> bool {
     id.len() == 16 && id.starts_with("00000000")
 }
 
+/// A round of a high number would have all before it gone through.
+fn beyond_the_plan(of: &Evidence) -> Option<Finding> {
+    let (last, most) = (of.last_round(), of.plan.stop.most_rounds());
+    let found = || Finding::Broken(vec![format!("round {last} has begun, and the plan has {most}")]);
+    (!of.is_imported() && last > most).then(found)
+}
+
 pub(super) fn dropped(of: &Evidence) -> Finding {
+    if let Some(found) = beyond_the_plan(of) {
+        return found;
+    }
     let last = of.cells().filter(|cell| cell.outcome.is_some()).map(|cell| cell.round).max().unwrap_or(0);
     // A run that is stopped in its last round has begun no other cell, and no look ends it.
     let is_over = of.folded.looks.last().is_some_and(|look| look.end.is_some() && look.round >= last);
@@ -139,6 +149,9 @@ pub(super) fn chosen(of: &Evidence) -> Finding {
 pub(super) fn order(of: &Evidence) -> Finding {
     if is_simulated(of.folded) || of.is_imported() {
         return Finding::Kept;
+    }
+    if let Some(found) = beyond_the_plan(of) {
+        return found;
     }
     let begun = |round: u32| {
         let mut found: Vec<(&str, &str)> = Vec::new();

@@ -2,7 +2,7 @@
 //! the rest. What goes into a pipe or a file has all targets.
 
 use super::Options;
-use crate::analysis::{Hole, HoleKind, Model, Panel, Row, WorkReport};
+use crate::analysis::{Figure, Hole, HoleKind, Model, Panel, Row, WorkReport};
 use crate::wording::advice::pasted;
 use crate::wording::answer::{Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed, signed_percent, signs};
 use crate::wording::axis::Axis;
@@ -401,7 +401,7 @@ fn figure(panel: &Panel, target: usize) -> Option<&Row> {
 /// "722/s (+12 %~)": the difference from the reference behind it.
 fn foreign_cell(panel: &Panel, target: usize, compared: bool) -> (String, Look) {
     let Some(row) = figure(panel, target) else { return ("–".to_string(), Look::Faint) };
-    let shown = row.figure.as_ref().map(|figure| panel.unit.show(figure.median)).unwrap_or_default();
+    let shown = row.figure.as_ref().map(Figure::shown).unwrap_or_default();
     let Some(found) = row.against.as_ref().filter(|_| compared) else { return (shown, Look::Plain) };
     let standing = Standing::of(Some(found)).by(panel.better);
     let look = match standing {

@@ -144,7 +144,15 @@ impl StopChange {
                 return Err(UnfitStop(why).into());
             }
             (Some(rounds), _) => Stop { rounds: Some(rounds), precision: None, budget_ns, ..stop },
-            (None, Some(precision)) => Stop { rounds: None, precision: Some(precision), budget_ns, ..stop },
+            (None, Some(precision)) => {
+                let stop = Stop { rounds: None, precision: Some(precision), budget_ns, ..stop };
+                let most = stop.most_rounds();
+                if most < rounds_begun {
+                    let why = format!("--precision ends after {most} rounds, and round {rounds_begun} has begun");
+                    return Err(UnfitStop(why).into());
+                }
+                stop
+            }
             (None, None) => Stop { budget_ns, ..stop },
         })
     }

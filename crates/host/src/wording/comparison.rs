@@ -86,13 +86,17 @@ fn against(finding: &Finding, of: &Comparison) -> String {
         noun if noun.ends_with("time") => "takes",
         _ => "needs",
     };
-    let (_, range) = difference(estimate);
+    // Rounds that are missing count as slower than all others, so one end may have no value.
+    let range = match estimate.interval {
+        Some(_) => format!("95 % interval {}", difference(estimate).1),
+        None => "no interval, as rounds are missing".to_string(),
+    };
     let amount = amount_of(estimate, noun, reference);
     match finding {
-        Finding::Higher | Finding::Lower => format!("{verb} {amount} (95 % interval {range})"),
+        Finding::Higher | Finding::Lower => format!("{verb} {amount} ({range})"),
         Finding::Tie => format!("ties with {reference} (within ±{})", percent(of.margin)),
         Finding::ProbablyHigher | Finding::ProbablyLower => {
-            format!("probably {verb} {amount} (95 % interval {range}), which may be negligible")
+            format!("probably {verb} {amount} ({range}), which may be negligible")
         }
         Finding::Unresolved => format!("shows no clear difference from {reference}"),
         Finding::TooFewRounds => {

@@ -1,6 +1,6 @@
 //! What is said of power cuts.
 
-use super::text::{capital, counted, listed};
+use super::text::{capital, counted, listed, percent_up};
 use crate::analysis::{Durability, Loss, LossKind, Model, WorkReport};
 use pickfs_system::units::show_duration;
 
@@ -120,7 +120,7 @@ fn promises(found: &Durability) -> String {
         (0, ..) => "nothing was synced, so nothing was promised.".into(),
         (_, 0, _) => {
             let checked = if fsck_errors.is_some() { " and fsck found no error" } else { "" };
-            let bound = percent(*may_break);
+            let bound = percent_up(*may_break);
             format!("what was synced survived all {of} cuts{checked} (95 %: lost in fewer than {bound}).")
         }
         (_, _, 0) if fsck_errors.unwrap_or_default() == 0 => {
@@ -147,7 +147,7 @@ fn shown(rows: &[(&str, u64)]) -> String {
 fn promises_of_transactions(found: &Durability) -> String {
     let Durability { cuts, broken, may_break, lost_transactions, inconsistent, .. } = found;
     let of_file_systems = of_file_systems(found);
-    let bound = percent(*may_break);
+    let bound = percent_up(*may_break);
     match (broken, lost_transactions) {
         (0, 0) => format!(
             "all transactions were there, and whole, after {cuts} cuts (95 %: not so after fewer than {bound})."
@@ -162,11 +162,6 @@ fn promises_of_transactions(found: &Durability) -> String {
             format!("PROMISES BROKEN in {broken} of {cuts} cuts: {}.", shown(&[of_programs, of_file_systems].concat()))
         }
     }
-}
-
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 #[cfg(test)]
@@ -247,7 +242,7 @@ mod tests {
         let kept = said(|_| ());
         let loss = "ext4 lost at most 5.10 s of folders, links and removals (median 2.60 s) and 34.0 s of contents";
         assert!(kept.starts_with(loss), "{kept}");
-        assert!(kept.contains("What was synced survived all 400 cuts (95 %: lost in fewer than 0.7 %)."), "{kept}");
+        assert!(kept.contains("What was synced survived all 400 cuts (95 %: lost in fewer than 0.8 %)."), "{kept}");
         let broken = said(|found| found.broken = 3);
         assert!(broken.contains("PROMISES BROKEN: what was synced was lost in 3 of 400 cuts."), "{broken}");
         let broken = said(|found| (found.broken, found.unmountable) = (3, 1));

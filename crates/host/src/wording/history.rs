@@ -19,10 +19,12 @@ impl Model {
 
 fn ending(ending: &Ending) -> String {
     match ending {
-        Ending::Ended { round, end, rounds_needed, needed_ns } => {
+        Ending::Ended { round, end, rounds_needed, needed_ns, by_width } => {
             let needed = rounds_needed.map(|needed| {
                 let time = needed_ns.map(|ns| format!(" ({} more)", show_duration(ns as f64))).unwrap_or_default();
-                format!("; in nine cases of ten {} rounds in all{time} would be enough", about(needed))
+                // By how an interval narrows, in the middle; of a decision a forecast says more.
+                let when = if *by_width { "by its width" } else { "in nine cases of ten" };
+                format!("; {when} {} rounds in all{time} would be enough", about(needed))
             });
             format!("Ended after {}: {}{}.", rounds(*round), reason(*end), needed.unwrap_or_default())
         }

@@ -89,6 +89,12 @@ fn changes_report(found: &ChangesOnMachines, work: &str) -> MachinesReport {
 
 /// What is worst comes first.
 fn changes_verdict(found: &ChangesOnMachines, rows: &[&ChangeOnMachines]) -> String {
+    if !found.doubted.is_empty() {
+        let doubted = listed(&found.doubted);
+        return format!(
+            "Inconclusive: what was measured shows nothing on {doubted}; `pickfs compare` of its runs says why."
+        );
+    }
     let slower: Vec<String> = rows
         .iter()
         .filter(|row| row.is_regression)

@@ -210,7 +210,7 @@ fn lacks(name: &str, rounds: usize, of: usize) -> String {
 
 fn contradiction(reference: &str, by: f64) -> String {
     format!(
-        "{reference} measured twice in each round differs from itself by {}: every bound is wider by that, which covers \
+        "{reference} measured twice in the same rounds differs from itself by {}: every bound is wider by that, which covers \
          such differences only up to this size",
         percent(by)
     )

@@ -111,7 +111,8 @@ fn short() -> Outcome {
     let defaults = &all[0].1;
     let usual: BTreeSet<&str> =
         USUAL_TARGETS.iter().map(|target| target.split_once(':').map_or(*target, |(name, _)| name)).collect();
-    let can_run = |root: bool| usual.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
+    let can_run =
+        |root: bool| usual.iter().all(|name| defaults[0].contains(name) || (root && defaults[1].contains(name)));
     let [alone, with_root] = [root, true].map(can_run);
     let names = usual.into_iter().collect::<Vec<_>>().join(" ");
     let first = match (alone, with_root) {

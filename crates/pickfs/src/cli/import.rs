@@ -48,7 +48,12 @@ impl Verb for Arguments {
         ["pickfs import ext4=a.csv xfs=b.csv -o both.jsonl", "two results of bonnie++, side by side"],
     ];
     fn run(&self) -> Outcome {
-        let given = self.files.iter().map(|word| given(word, self.rounds, self.from.is_some())).collect::<Result<Vec<_>>>()?.concat();
+        let given = self
+            .files
+            .iter()
+            .map(|word| given(word, self.rounds, self.from.is_some()))
+            .collect::<Result<Vec<_>>>()?
+            .concat();
         let names: Vec<String> = given.iter().map(|file| file.path.display().to_string()).collect();
         let files: Vec<File> = given
             .iter()

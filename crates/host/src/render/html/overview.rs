@@ -6,7 +6,7 @@ use super::{name, tables};
 use crate::analysis::{Better, Panel, Row, WorkReport};
 use crate::render::chart::{Sheet, panels, works};
 use crate::wording::answer::{Standing, interval, signed_percent, signs};
-use crate::wording::text::capital;
+use crate::wording::text::{capital, counted};
 use maud::{Markup, html};
 use pickfs_core::metric;
 use pickfs_stats::Estimate;
@@ -156,9 +156,9 @@ fn copy(sheet: &Sheet, columns: &[Column], work: &WorkReport) -> Markup {
     }
 }
 
-/// "the same target measured twice in each round: −4 to +6 %".
+/// "the same target measured twice in 8 rounds: −4 to +6 %".
 pub(crate) fn twice(found: &Estimate) -> String {
-    format!("the same target measured twice in each round: {}", interval(found))
+    format!("the same target measured twice in {}: {}", counted(found.n, "round"), interval(found))
 }
 
 fn compared(row: &Row, reference: usize) -> Option<&crate::analysis::Comparison> {

@@ -15,7 +15,7 @@ use maud::{Markup, PreEscaped, html};
 use pickfs_core::metric::{self, ReportTable};
 
 pub(crate) fn verdict(model: &Model) -> Markup {
-    let kind = works(model).next().map_or("No verdict", |work| kind(work.verdict.kind));
+    let kind = works(model).next().map_or("No verdict", kind);
     let headlines = model.headlines();
     let (first, others) = headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     html! {
@@ -123,13 +123,15 @@ pub(crate) fn course(model: &Model) -> Markup {
     }
 }
 
-fn kind(kind: VerdictKind) -> &'static str {
-    match kind {
+fn kind(work: &WorkReport) -> &'static str {
+    let has_figures = || work.phases.iter().flat_map(|panel| &panel.rows).any(|row| row.figure.is_some());
+    match work.verdict.kind {
         VerdictKind::Pick => "The pick",
         VerdictKind::Tie => "A tie",
         VerdictKind::Unresolved => "Still open",
         VerdictKind::TooFewRounds => "Too few rounds",
         VerdictKind::Single => "One target",
+        VerdictKind::Nothing if has_figures() => "No verdict",
         VerdictKind::Nothing => "Nothing was measured",
     }
 }
@@ -460,5 +462,5 @@ pub(crate) fn legend() -> Markup {
 }
 
 const HOW_TO_READ: &str = "Marks are ratios paired by round, lines their 95 % intervals, on a logarithmic axis; further \
-                           left is faster. In the shaded band differences are too small to matter, or noise. In “every \
+                           left is less: faster by times, slower by rates. In the shaded band differences are too small to matter, or noise. In “every \
                            round” each stroke is a round and the long one the median.";

@@ -250,7 +250,11 @@ fn a_reference_that_differs_from_itself_widens_the_bounds() {
     let model = lab.rounds(12, &[1.0, 0.95, 1.1]).model();
     let race = model.works[0].phases[0].race.as_ref().expect("twelve rounds");
     assert!((race.contradiction - 0.1).abs() < 0.01 && race.bound() > 0.03, "{}", headline(&model));
-    assert!(text(&model).contains("ext4 measured twice in each round differs from itself by "), "{}", text(&model));
+    assert!(
+        text(&model).contains("ext4 measured twice in the same rounds differs from itself by "),
+        "{}",
+        text(&model)
+    );
 }
 
 #[test]

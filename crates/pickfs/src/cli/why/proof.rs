@@ -200,13 +200,14 @@ mod tests {
 
     #[test]
     fn what_only_one_can_do_without_is_not_switched_off() {
-        let sums = [(State::Busy, "checksums"), (State::Busy, "journal")];
+        const LOG: &str = "journal, log and transactions";
+        let sums = [(State::Busy, "checksums"), (State::Busy, LOG)];
         for (one, other, owner, wanted) in [
             (cell("ext4", &sums), cell("btrfs", &sums), "checksums", true),
-            (cell("ext4", &sums), cell("xfs", &sums), "journal", false),
-            (cell("xfs", &sums), cell("ext4", &sums), "journal", false),
-            (cell("ext4", &sums), cell("xfs", &[]), "journal", true),
-            (cell("xfs", &sums), cell("f2fs", &[]), "journal", false),
+            (cell("ext4", &sums), cell("xfs", &sums), LOG, false),
+            (cell("xfs", &sums), cell("ext4", &sums), LOG, false),
+            (cell("ext4", &sums), cell("xfs", &[]), LOG, true),
+            (cell("xfs", &sums), cell("f2fs", &[]), LOG, false),
         ] {
             assert_eq!(can_do_without([&one, &other], owner), wanted, "{} {}", one.target.name, other.target.name);
         }
