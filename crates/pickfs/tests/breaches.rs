@@ -174,6 +174,9 @@ const BREACHES: &[(&str, &str, Change)] = &[
     ("a cell has another round", "dropped", |j| {
         once(j, "begin", |begin| begin["round"] == 2, |begin| begin["round"] = 3.into())
     }),
+    ("a cell has a round that no plan has", "dropped", |j| {
+        once(j, "begin", |begin| begin["round"] == 2, |begin| begin["round"] = u32::MAX.into())
+    }),
     ("a cell is of a target that is not planned", "cells", |j| {
         once(j, "begin", |_| true, |begin| begin["target"] = "zfs".into())
     }),

@@ -421,4 +421,14 @@ mod tests {
         }
         assert_eq!(Plan::default().out_of_range(), None);
     }
+
+    #[test]
+    fn no_run_gets_an_end_that_it_has_passed() {
+        let (stop, precise) = (Stop::default(), StopChange { precision: Some(0.02), ..StopChange::default() });
+        let more = StopChange { rounds: Some(60), ..StopChange::default() };
+        for (change, begun, is_fit) in [(precise, 40, true), (precise, 41, false), (more, 60, true), (more, 61, false)]
+        {
+            assert_eq!(change.change(stop, begun).is_ok(), is_fit, "{begun}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! wrong makes what is said poorer, and nothing else.
 
 use super::state::State;
+use crate::executor;
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
 use pickfs_core::plan::{Plan, Target, Work, recipe};
 use std::collections::BTreeMap;
@@ -34,7 +35,8 @@ impl Pace {
 /// Keeps what a run took that was done at one go; nothing where that cannot be written.
 pub(super) fn keep(plan: &Plan, folded: &Folded, took: Duration) {
     let Ok(state) = State::create(FOLDER) else { return };
-    for (name, seconds) in seconds(plan, folded, took.as_secs_f64()) {
+    let is_clocked = !executor::find(executor::ALL, &plan.executor).is_some_and(|found| found.brings_its_own());
+    for (name, seconds) in seconds(plan, folded, took.as_secs_f64(), is_clocked) {
         let Ok(mut file) = state.made_file(&name) else { continue };
         // What is lost is learnt again by the next run.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{seconds:.3}"));
@@ -52,15 +54,15 @@ fn pace(plan: &Plan, known: &dyn Fn(&str) -> Option<f64>) -> Option<Pace> {
 }
 
 /// By the name of its file. Where cells run in parallel, the time of a cell is its share of the
-/// clock's.
-fn seconds(plan: &Plan, folded: &Folded, took: f64) -> BTreeMap<String, f64> {
+/// clock's, and where they have clocks of their own, in guests, not `is_clocked`.
+fn seconds(plan: &Plan, folded: &Folded, took: f64, is_clocked: bool) -> BTreeMap<String, f64> {
     let total = |cells: &[&FoldedCell]| cells.iter().map(|cell| cell.ledger.total_ns() as f64 / 1e9).sum::<f64>();
     let in_cells = total(&folded.cells.iter().collect::<Vec<_>>());
     if in_cells <= 0.0 {
         return BTreeMap::new();
     }
     let beside = folded.ledger.total_ns() as f64 / 1e9;
-    let around = if took > in_cells { took - in_cells } else { beside.min(took) };
+    let around = if is_clocked && took > in_cells { took - in_cells } else { beside.min(took) };
     let stretch = (took - around) / in_cells;
     let mut found = BTreeMap::from([(of_all(plan), around)]);
     let mut keep = |name: String, cells: Vec<&FoldedCell>| {
@@ -141,15 +143,19 @@ mod tests {
     #[test]
     fn a_run_takes_what_the_last_one_took() {
         let ran = plan(&["ext4", "xfs"], &["tree"]);
-        let expected = |took: f64, plan: &Plan| {
-            let kept = seconds(&ran, &folded(), took);
+        let expected_by = |took: f64, plan: &Plan, is_clocked: bool| {
+            let kept = seconds(&ran, &folded(), took, is_clocked);
             pace(plan, &|name| kept.get(name).copied())
         };
+        let expected = |took: f64, plan: &Plan| expected_by(took, plan, true);
         let known = |took: f64, plan: &Plan| expected(took, plan).map(|pace| [pace.round, pace.around]);
         assert_eq!(known(27.0, &ran), Some([12.0, 3.0]));
         assert_eq!(known(27.0, &plan(&["xfs"], &["tree"])), Some([8.0, 3.0]));
         assert_eq!(known(27.0, &plan(&["btrfs"], &["tree"])), Some([6.0, 3.0]), "the mean of the others");
         assert_eq!(known(27.0, &plan(&["ext4"], &["tree", "io"])), None);
+        // Each boots a machine, of which its own clock knows nothing.
+        let in_guests = expected_by(243.0, &ran, false).map(|pace| [pace.round, pace.around]);
+        assert_eq!(in_guests, Some([120.0, 3.0]));
         // Two at once.
         assert_eq!(known(15.0, &ran), Some([6.0, 3.0]));
         let mut elsewhere = ran.clone();

@@ -195,6 +195,10 @@ fn the_index_follows_the_folder() {
     let before = dump(&store);
     fs::write(lab.folder.path().join(INDEX), vec![b'x'; 5000]).unwrap();
     assert_eq!(dump(&store), before);
+    // Its copy went on after it was looked at.
+    fs::write(store.journal(&hash(&damaged)), &damaged).unwrap();
+    let runs = store.runs(&Filter::default()).unwrap();
+    assert!(runs.len() == 2 && runs.iter().all(|run| run.problem.is_empty()), "{runs:?}");
 }
 
 #[test]

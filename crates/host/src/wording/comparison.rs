@@ -104,3 +104,20 @@ fn against(finding: &Finding, of: &Comparison) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_without_an_interval_has_none_in_words() {
+        let (method, level, share_above) = (pickfs_stats::Method::SignedRank, 0.95, 1.0);
+        let estimate = |interval| Estimate { ratio: 1.4, interval, method, level, n: 7, share_above };
+        let said = |interval| {
+            let found = Comparison::new(estimate(interval), Some(Finding::Higher), "ext4", "time_ns", 0.03);
+            against(&Finding::Higher, &found)
+        };
+        assert_eq!(said(Some((1.3, 1.5))), "takes 40 % more time than ext4 (95 % interval 30–50 %)");
+        assert_eq!(said(None), "takes 40 % more time than ext4 (no interval, as rounds are missing)");
+    }
+}

@@ -105,6 +105,17 @@ mod tests {
         assert_eq!(interim_analysis(&bounded), "after 8 rounds: ext4: at most 4 % slower than the best (95 %)");
     }
 
+    #[test]
+    fn how_many_rounds_would_do_is_by_what_was_asked_for() {
+        let said = |by_width| {
+            let (end, rounds_needed) = (StopReason::Budget, Some(48));
+            ending(&Ending::Ended { round: 12, end, rounds_needed, needed_ns: None, by_width })
+        };
+        let ended = "Ended after 12 rounds: the budget is used up";
+        assert_eq!(said(false), format!("{ended}; in nine cases of ten 48 rounds in all would be enough."));
+        assert_eq!(said(true), format!("{ended}; by its width 48 rounds in all would be enough."));
+    }
+
     /// As this version writes them, and as schema 1 did.
     #[test]
     fn reasons_of_every_schema_are_read() {

@@ -235,7 +235,12 @@ impl Arguments {
         let each = begun.elapsed() / cells.len().max(1) as u32;
         let mut compared = self.compared(plan, of_run, &cells, pairs);
         if let Some(plan) = &of_run.here {
-            here::estimate(&mut compared, plan, &folder.0)?;
+            if let Err(error) = here::estimate(&mut compared, plan, &folder.0) {
+                if error.is::<here::CutOff>() {
+                    std::mem::forget(folder);
+                }
+                return Err(error);
+            }
         }
         if !self.no_proof {
             proof::prove(&mut compared, &again, each)?;
