@@ -226,6 +226,25 @@ fn the_work_sees_the_file_system_through_programs() {
     lab.assert_nothing_left();
 }
 
+/// The mount makes every write durable before it is synced.
+#[test]
+fn what_is_durable_before_it_is_synced_is_no_sync_that_does_not_wait() {
+    if not_run(no_overlay(&["ext4"])) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run_plan(
+        "duplicate = false\nbacking = { memory = '64MiB' }\ntarget = [{ fs = 'ext4', overlay = true, mount = ['sync'] }]\n\
+         work = [{ workload = 'tree', like = 'site', scale = 0.01 }]\nstop = { rounds = 1 }\n",
+    )
+    .code(0);
+    let cell = &lab.folded().cells[0];
+    let tried = ["fsync waits for the disk", "fsync of a folder waits for the disk"];
+    let tried = tried.map(|what| fact(cell, &format!("tried: {what}")).to_string());
+    assert_eq!((tried, cell.provenance.weakened.as_slice()), (["yes"; 2].map(String::from), &[][..]));
+    lab.assert_nothing_left();
+}
+
 /// Why the one cell of bindfs on ext4 with this command failed; nothing is left of it.
 fn fails(lab: &Lab, above: &str, command: &str, path: &str) -> String {
     lab.write_plan(&format!(

@@ -1,6 +1,6 @@
 //! Targets of one plan that live in different places, each in its own.
 
-use crate::common::{Lab, Observation, Said, failed, not_run, run, unable};
+use crate::common::{Lab, Loop, Observation, Said, failed, not_run, run, unable};
 use pickfs_core::journal::{FlagKind, Outcome, fold_file};
 use pickfs_core::plan::Settings;
 use pickfs_system::need;
@@ -55,6 +55,28 @@ fn a_folder_may_be_a_symlink() {
     lab.run_plan(&plan(&["image = { dir = \"link\", size = \"64MiB\" }"])).code(0);
     lab.assert_nothing_left();
     assert_eq!(std::fs::read_dir(lab.path("real")).unwrap().count(), 0);
+}
+
+/// A folder on a btrfs that keeps everything twice, each on its own device.
+#[test]
+fn all_devices_below_a_folder_are_seen() {
+    if not_run(unable(&["btrfs"])) {
+        return;
+    }
+    let (lab, second) = (Lab::new(), Loop::new(256 << 20));
+    let twice = ["-m", "raid1", "-d", "raid1", second.device.as_str()];
+    let made = Loop::btrfs(&std::env::temp_dir(), 256 << 20, &twice, "noatime");
+    lab.run_plan(&format!(
+        "duplicate = false\nbacking = {{ directory = '{}' }}\ntarget = [{{ name = 'there' }}]\n\
+         work = [{{ workload = 'tree', files = 20, bytes = '16MiB' }}]\nstop = {{ rounds = 1 }}\n",
+        made.mount_point().display()
+    ))
+    .code(0);
+    let folded = lab.folded();
+    let value = |metric: &str| folded.value(&folded.cells[0], "write", metric).expect("a value");
+    let (written, content) = (value("device_write_bytes"), value("space_apparent_bytes"));
+    assert!(written >= 2.0 * content, "{written} of {content}");
+    lab.assert_nothing_left();
 }
 
 /// The owner of a folder could rename what root makes in it, and put a link to root's own files

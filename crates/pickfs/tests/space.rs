@@ -7,7 +7,7 @@ use crate::common;
 use crate::common::{Loop, no_compsize, not_run, run};
 use pickfs_system::random::Random;
 use pickfs_system::sys::block;
-use pickfs_system::sys::file::{AlignedBuffer, open_direct};
+use pickfs_system::sys::file::{AlignedBuffer, open_direct, stored_bytes};
 use pickfs_target::probe::{
     self, Probe, Subject,
     compression::{Compression, CompressionTable, Row, bytes_of_subvolumes_alone, compression_table},
@@ -100,6 +100,24 @@ fn check_space(subject: &Subject) {
         find.lines().map(|l| l.split_once(' ').unwrap()).map(|(i, s)| (i, s.parse().unwrap())).collect();
     assert_eq!(reading(&Space, subject, "space_files"), inodes.len() as u64);
     assert_eq!(reading(&Space, subject, "space_apparent_bytes"), inodes.values().sum::<u64>());
+}
+
+/// What a program that reads all of it must get from the device.
+#[test]
+fn a_compressed_file_takes_what_its_extents_take() {
+    if not_run(no_compsize()) {
+        return;
+    }
+    for (options, is_less) in [("compress=zstd:1", true), ("compress=no", false)] {
+        let made = btrfs(options);
+        let path = made.mount_point().join("file");
+        std::fs::write(&path, "so it goes ".repeat(MIB)).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        let (_, total) = compsize(&path);
+        let found = path.metadata().unwrap();
+        assert_eq!(stored_bytes(&path, &found).unwrap(), total.disk_bytes, "{options}");
+        assert_eq!(total.disk_bytes < found.blocks() * 512, is_less, "{options}");
+    }
 }
 
 #[test]

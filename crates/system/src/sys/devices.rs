@@ -12,7 +12,8 @@ pub(crate) fn mounts() -> Result<Vec<MountInfo>> {
     Ok(mounts.0)
 }
 
-/// The mount that this path lies on: of all that cover it the deepest, and of those the latest.
+/// The mount that this path, which has no symlinks, lies on: of all that cover it the deepest, and
+/// of these the latest.
 pub fn mount_of(path: &Path) -> Result<MountInfo> {
     let covering = mounts()?.into_iter().filter(|mount| path.starts_with(&mount.mount_point));
     covering
@@ -119,13 +120,26 @@ pub fn disk_of_file(path: &Path) -> Option<(u32, u32)> {
         return Some(own);
     }
     // btrfs and zfs give files their own device number: ask where the mount comes from.
-    device_number(Path::new(mount_of(path).ok()?.mount_source.as_deref()?))
+    device_number(Path::new(mount_of(&path.canonicalize().ok()?).ok()?.mount_source.as_deref()?))
 }
 
 /// The whole disk of a partition, in /sys; another device is its own.
 pub fn whole_disk(device: (u32, u32)) -> Option<PathBuf> {
-    let own = sys_path(device).canonicalize().ok()?;
+    whole(&sys_path(device))
+}
+
+fn whole(folder: &Path) -> Option<PathBuf> {
+    let own = folder.canonicalize().ok()?;
     if own.join("partition").exists() { own.parent().map(Path::to_path_buf) } else { Some(own) }
+}
+
+/// As a disk names itself, for its partitions too.
+pub fn model(device: (u32, u32)) -> Option<String> {
+    model_in(&sys_path(device))
+}
+
+fn model_in(folder: &Path) -> Option<String> {
+    content(whole(folder)?.join("device/model"))
 }
 
 /// The disk below a loop device.
@@ -151,13 +165,29 @@ fn lists_device_mapper(misc: &str) -> bool {
 
 /// All devices that a mapping, an array or a cache lies on.
 pub fn all_below(device: (u32, u32)) -> Vec<(u32, u32)> {
-    let slaves = std::fs::read_dir(sys_path(device).join("slaves"));
-    let numbers = slaves.into_iter().flatten().flatten().filter_map(|slave| {
-        let shown = content(slave.path().join("dev"))?;
+    let numbers = listed(&sys_path(device).join("slaves")).into_iter();
+    numbers.flat_map(|below| std::iter::once(below).chain(all_below(below))).collect()
+}
+
+/// Every device of the mounted btrfs that this device is one of; of others none.
+pub fn members_of_btrfs(device: (u32, u32)) -> Vec<(u32, u32)> {
+    members_among(Path::new("/sys/fs/btrfs"), device)
+}
+
+fn members_among(filesystems: &Path, device: (u32, u32)) -> Vec<(u32, u32)> {
+    let all = std::fs::read_dir(filesystems).into_iter().flatten().flatten();
+    let mut members = all.map(|filesystem| listed(&filesystem.path().join("devices")));
+    members.find(|members| members.contains(&device)).unwrap_or_default()
+}
+
+/// Numbers of the devices that a folder in /sys has links to.
+fn listed(folder: &Path) -> Vec<(u32, u32)> {
+    let number = |entry: std::fs::DirEntry| {
+        let shown = content(entry.path().join("dev"))?;
         let (major, minor) = shown.split_once(':')?;
         Some((major.parse().ok()?, minor.parse().ok()?))
-    });
-    numbers.flat_map(|below| std::iter::once(below).chain(all_below(below))).collect()
+    };
+    std::fs::read_dir(folder).into_iter().flatten().flatten().filter_map(number).collect()
 }
 
 /// The file of a loop device; none of any other device.
@@ -214,6 +244,45 @@ mod tests {
         assert!(is_mount_point(Path::new("/")).unwrap());
         assert!(mounts_below(Path::new("/proc")).unwrap().contains(&"/proc".to_string()));
         assert_eq!(mount_of(Path::new("/proc/self/status")).unwrap().fs_type, "proc");
+    }
+
+    /// A folder in memory has no disk, whatever lies below its link.
+    #[test]
+    fn the_disk_of_a_link_is_the_one_that_it_leads_to() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/shm", &link).unwrap();
+        assert_eq!(disk_of_file(&link), disk_of_file(Path::new("/dev/shm")));
+    }
+
+    #[test]
+    fn a_partition_has_the_model_of_its_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, partition) = (folder.path().join("sda"), folder.path().join("sda/sda1"));
+        [disk.join("device"), partition.clone()].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+        std::fs::write(disk.join("device/model"), "KINGSTON KC3000\n").unwrap();
+        std::fs::write(partition.join("partition"), "1\n").unwrap();
+        assert_eq!(
+            [&disk, &partition].map(|at| model_in(at)),
+            [Some("KINGSTON KC3000"); 2].map(|name| name.map(String::from))
+        );
+    }
+
+    #[test]
+    fn members_of_a_btrfs_are_found_by_each_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, number) in [("one/devices/sda", "8:0"), ("two/devices/sdb", "8:16"), ("two/devices/sdc1", "8:33")] {
+            std::fs::create_dir_all(folder.path().join(path)).unwrap();
+            std::fs::write(folder.path().join(path).join("dev"), number).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("features")).unwrap();
+        let of = |device| {
+            let mut found = members_among(folder.path(), device);
+            found.sort_unstable();
+            found
+        };
+        let both = vec![(8, 16), (8, 33)];
+        assert_eq!([of((8, 16)), of((8, 33)), of((8, 0)), of((8, 1))], [both.clone(), both, vec![(8, 0)], vec![]]);
     }
 
     #[test]

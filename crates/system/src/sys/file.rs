@@ -148,7 +148,8 @@ pub fn open_direct(path: &Path, write: bool) -> io::Result<File> {
 }
 
 /// Bytes that a durable file takes on its device: `st_blocks` (of 512 bytes, stat(3type)) less what
-/// compression of f2fs has saved of them. It may be opened, but nothing of it is read.
+/// compression of f2fs has saved of them, and of btrfs what its extents take. It may be opened, but
+/// nothing of it is read.
 pub fn stored_bytes(path: &Path, found: &Metadata) -> io::Result<u64> {
     let allocated = found.blocks() * 512;
     if !found.is_file() || allocated == 0 {
@@ -156,11 +157,17 @@ pub fn stored_bytes(path: &Path, found: &Metadata) -> io::Result<u64> {
     }
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if let Some(bytes) = super::btrfs::stored_bytes(&file, found)? {
+        return Ok(bytes);
+    }
     Ok(allocated.saturating_sub(super::f2fs::saved_bytes(&file)?.unwrap_or(0)))
 }
 
 /// The attribute by which files are written in place, not copied on write (`chattr +C`).
 pub const IN_PLACE: &str = "nocow";
+
+/// The attribute by which files are compressed (`chattr +c`).
+pub const COMPRESSED: &str = "compressed";
 
 /// Names of a file's or folder's attributes, which lsattr shows as letters; an error where a file
 /// system has none.
@@ -355,9 +362,9 @@ mod tests {
     }
 
     #[test]
-    fn the_attribute_is_named_as_it_is_looked_for() {
-        let flags = rustix::fs::IFlags::NOCOW;
-        assert_eq!(flags.iter_names().map(|(name, _)| name.to_lowercase()).collect::<Vec<_>>(), [IN_PLACE]);
+    fn attributes_are_named_as_they_are_looked_for() {
+        let flags = rustix::fs::IFlags::NOCOW | rustix::fs::IFlags::COMPRESSED;
+        assert_eq!(flags.iter_names().map(|(name, _)| name.to_lowercase()).collect::<Vec<_>>(), [COMPRESSED, IN_PLACE]);
     }
 
     #[test]

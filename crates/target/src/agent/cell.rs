@@ -320,7 +320,7 @@ impl CellRun<'_> {
         stack.make_durable(&self.runner)?;
         let mut stage = Stage::new(script, &stack, &self.runner, self.link, &self.deadline, self.account);
         self.workload.run(&mut stage, settings)?;
-        let (facts, largest) = limits::of(&stack.root, features.as_ref());
+        let (facts, largest) = limits::of(&stack.root, features.as_ref(), || stack.make_durable(&self.runner));
         let cell = self.cell.id.clone();
         self.link.tell(Record::Provenance(Provenance { cell, facts, largest, ..Provenance::default() }));
         Ok(())
@@ -358,7 +358,7 @@ impl CellRun<'_> {
         };
         match (given, self.recipe.driver) {
             (StepResult::Devices(devices), Some(_)) => {
-                stack.disk = devices.first().cloned();
+                stack.disks = devices.clone();
                 let on = self.recipe.on_devices(devices).map_err(|why| anyhow!(why))?;
                 self.runner.take_all(on.layer_steps, self.link)?;
                 stack.layers = read_back(&on.layers, &self.runner);
@@ -424,10 +424,15 @@ fn subject(stack: &BuiltStack) -> Result<Subject> {
         Some(device) => devices::device_number(device),
         None => devices::disk_of_file(&stack.root),
     };
+    let beside = match device.filter(|_| stack.device.is_none()) {
+        Some(first) => devices::members_of_btrfs(first).into_iter().filter(|member| *member != first).collect(),
+        None => stack.more_devices.iter().filter_map(|device| devices::device_number(device)).collect(),
+    };
+    let lowest = stack.disks.first().and_then(|disk| devices::device_number(disk)).or(device);
     Ok(Subject {
         device,
-        beside: stack.more_devices.iter().filter_map(|device| devices::device_number(device)).collect(),
-        below: device.and_then(devices::below),
+        beside,
+        below: lowest.and_then(devices::below),
         mount_point: stack.stored(),
         filesystem: devices::mount_of(&stack.stored().canonicalize()?)?.fs_type,
     })

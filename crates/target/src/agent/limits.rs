@@ -30,10 +30,15 @@ const MOST_TIME: Duration = Duration::from_secs(5);
 const ANY: u64 = i64::MAX as u64;
 
 /// Facts, and the largest of each; what could not be tried is left out. `features` are those known
-/// of the file system before.
-pub(crate) fn of(root: &Path, features: Option<&String>) -> (BTreeMap<String, String>, BTreeMap<String, u64>) {
+/// of the file system before. `make_durable` is its own way: OpenZFS gives no copy of blocks that
+/// are still dirty (EAGAIN).
+pub(crate) fn of(
+    root: &Path,
+    features: Option<&String>,
+    make_durable: impl FnOnce() -> anyhow::Result<()>,
+) -> (BTreeMap<String, String>, BTreeMap<String, u64>) {
     let (file, copy) = (root.join(TRIAL), root.join(COPY));
-    let tried = tried(&file, &copy);
+    let tried = tried(&file, &copy, make_durable);
     // Gone already where they could not be made.
     for path in [&file, &copy] {
         let _ = std::fs::remove_file(path);
@@ -58,8 +63,9 @@ struct LimitTrial {
     reflinks: bool,
 }
 
-fn tried(file: &Path, copy: &Path) -> io::Result<LimitTrial> {
+fn tried(file: &Path, copy: &Path, make_durable: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<LimitTrial> {
     std::fs::write(file, vec![b'x'; CONTENT])?;
+    make_durable()?;
     let made = statx_knows_birth(file);
     let reflinks = rustix::fs::ioctl_ficlone(File::create_new(copy)?, File::open(file)?).is_ok();
     let opened = File::options().write(true).open(file)?;
@@ -208,17 +214,29 @@ mod tests {
         assert_eq!(found(ANY, Errno::FBIG, |_| 0, slow), Err("not tried: it takes too long"));
     }
 
+    #[test]
+    fn blocks_are_durable_before_a_copy_is_to_share_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seen = None;
+        of(folder.path(), None, || {
+            let written = std::fs::metadata(folder.path().join(TRIAL))?.len();
+            seen = Some((written, folder.path().join(COPY).exists()));
+            Ok(())
+        });
+        assert_eq!(seen, Some((CONTENT as u64, false)));
+    }
+
     /// As every machine has some: limits of a memory file system are those of the kernel's page
     /// cache.
     #[test]
     fn a_file_system_is_tried_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let (facts, largest) = of(folder.path(), Some(&String::new()));
+        let (facts, largest) = of(folder.path(), Some(&String::new()), || Ok(()));
         assert_eq!(largest[NAME], 255);
         assert!(largest[FILE] > 1 << 40, "{largest:?}");
         assert_eq!(facts["tried: longest name"], "255 B", "{facts:?}");
         assert!(facts.contains_key("tried: largest file") && facts.contains_key("features"), "{facts:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(of(Path::new("/nowhere/at/all"), None) == Default::default());
+        assert!(of(Path::new("/nowhere/at/all"), None, || Ok(())) == Default::default());
     }
 }

@@ -52,24 +52,30 @@ fn found(stack: &BuiltStack, runner: &StepRunner, trial: &Path, link: &Path) -> 
     let _ = std::fs::remove_file(link);
     // What was done so far must not be taken for what is synced now.
     stack.make_durable(runner)?;
-    File::create_new(link)?;
     let folder = File::open(&stack.root)?;
-    let of_folder = waits(stack, 1, || folder.sync_all()).map(|waits| ("fsync of a folder waits for the disk", waits));
+    let of_folder = waits(stack, 1, || {
+        File::create_new(link)?;
+        Ok(folder.sync_all().is_ok())
+    })?;
     let mut content = vec![0; CONTENT];
     Random::new(stack.seed, STREAM).fill(&mut content);
-    file.write_all(&content)?;
-    let of_file = waits(stack, CONTENT as u64, || file.sync_all()).map(|waits| (FSYNC, waits));
-    Ok(found.into_iter().chain(of_folder).chain(of_file).collect())
+    let of_file = waits(stack, CONTENT as u64, || {
+        file.write_all(&content)?;
+        Ok(file.sync_all().is_ok())
+    })?;
+    let of_folder = of_folder.map(|waits| ("fsync of a folder waits for the disk", waits));
+    Ok(found.into_iter().chain(of_folder).chain(of_file.map(|waits| (FSYNC, waits))).collect())
 }
 
-/// Whether the devices have written that many bytes when it has returned; nothing where they count
-/// none.
-fn waits(stack: &BuiltStack, least: u64, sync: impl FnOnce() -> std::io::Result<()>) -> Option<bool> {
+/// Whether the devices have written that many bytes when it was changed and synced, which it says;
+/// nothing where they count none. A mount may have made a change durable before it is synced.
+fn waits(stack: &BuiltStack, least: u64, change_and_sync: impl FnOnce() -> Result<bool>) -> Result<Option<bool>> {
     let devices = stack.subject.devices();
-    let before = counters_of(&devices)?;
-    let synced = sync().is_ok();
-    let written = counters_of(&devices)?.write_bytes.saturating_sub(before.write_bytes);
-    Some(synced && written >= least)
+    let before = counters_of(&devices);
+    let synced = change_and_sync()?;
+    let written =
+        before.zip(counters_of(&devices)).map(|(before, now)| now.write_bytes.saturating_sub(before.write_bytes));
+    Ok(written.map(|written| synced && written >= least))
 }
 
 /// A second open of the file does not get the lock that the first has.

@@ -184,7 +184,7 @@ fn measure_raw(given: &StepResult, readings: drive::Readings) -> Result<SeenBack
         StepResult::Nothing => bail!("it gave neither device nor directory"),
     };
     let (hardware, mut facts) = number.map(provenance::of_backing).unwrap_or_default();
-    facts.extend(in_words.map(|(name, value)| (name.to_string(), value)));
+    facts.extend(in_words.into_iter().map(|(name, value)| (name.to_string(), value)));
     Ok(SeenBacking { hardware: BackingHardware { raw_speed: Some(speed), ..hardware }, facts })
 }
 

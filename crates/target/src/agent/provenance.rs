@@ -174,7 +174,7 @@ fn in_brief(number: (u32, u32)) -> (Disk, String) {
     let queue = |name: &str| queue_setting(number, name);
     let sys = devices::sys_path(number);
     let name = sys.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    let (model, rotational) = (content(sys.join("device/model")), queue("rotational"));
+    let (model, rotational) = (devices::model(number), queue("rotational"));
     let blocks: Option<u64> = content(sys.join("size")).and_then(|blocks| blocks.parse().ok());
     let disk = Disk {
         device: name.clone().unwrap_or_default(),
@@ -211,11 +211,11 @@ fn of_device(stack: &BuiltStack) -> Facts {
         facts.extend(queue_setting(number, name).map(|value| (format!("queue {name}"), value)));
     }
     let sys = devices::sys_path(number);
+    facts.extend(devices::model(number).map(|model| ("model".to_string(), model)));
     for (name, file) in [
         ("sectors", "size"),
         ("loop direct I/O", "loop/dio"),
         ("loop file", "loop/backing_file"),
-        ("model", "device/model"),
         ("zram algorithm", "comp_algorithm"),
         ("zram size", "disksize"),
     ] {

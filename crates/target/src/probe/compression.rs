@@ -13,19 +13,34 @@
 //! * holes not at all.
 
 use super::{Probe, Reading, Subject, saved, state};
-use linux_raw_sys::btrfs::btrfs_file_extent_item;
-use pickfs_system::sys::btrfs::Search;
+use pickfs_system::sys::btrfs::{Extent, Place, Search};
+use pickfs_system::sys::{devices, file};
 use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
 pub struct Compression;
+
+/// Whether files may take less than du counts. On btrfs it counts them uncompressed, and what they
+/// take is shown to root alone.
+pub(super) fn is_uncounted(subject: &Subject) -> bool {
+    let options = || devices::mount_of(&subject.mount_point.canonicalize().ok()?).ok();
+    subject.filesystem == "btrfs"
+        && may_compress(
+            options().iter().flat_map(|mount| devices::effective_options(mount).into_keys()),
+            &file::attributes(&subject.mount_point).unwrap_or_default(),
+        )
+}
+
+/// What is new in a folder takes its attributes.
+fn may_compress(mut options: impl Iterator<Item = String>, attributes: &[String]) -> bool {
+    options.any(|name| name.starts_with("compress")) || attributes.iter().any(|name| name == file::COMPRESSED)
+}
 
 /// Bytes that all data takes on the disk, compressed or not.
 pub(crate) const DISK_BYTES: &str = "compression_total_disk_bytes";
@@ -189,15 +204,20 @@ impl Extents {
     /// Adds one extent item.
     fn add(&mut self, item: &[u8]) {
         match Extent::parse(item) {
-            Some(Extent { compression, place: Place::Inline { bytes }, ram_bytes }) => {
+            Some(Extent { compression, kind, place: Place::Inline { bytes }, ram_bytes }) => {
                 self.table.inline_extents += 1;
-                let row = self.table.rows.entry(compression).or_default();
+                let row = self.table.rows.entry(type_name(compression, kind)).or_default();
                 row.disk_bytes += bytes;
                 row.uncompressed_bytes += ram_bytes;
                 row.referenced_bytes += ram_bytes;
             }
-            Some(Extent { compression, place: Place::Disk { start, bytes, referenced }, ram_bytes }) if start != 0 => {
-                let row = self.table.rows.entry(compression).or_default();
+            Some(Extent {
+                compression,
+                kind,
+                place: Place::Disk { start: start @ 1.., bytes, referenced },
+                ram_bytes,
+            }) => {
+                let row = self.table.rows.entry(type_name(compression, kind)).or_default();
                 self.table.references += 1;
                 row.referenced_bytes += referenced;
                 if self.met.insert(start) {
@@ -208,39 +228,6 @@ impl Extents {
             }
             _ => {} // a hole starts at 0
         }
-    }
-}
-
-/// An extent item, read.
-pub(super) struct Extent {
-    compression: &'static str,
-    pub(super) place: Place,
-    ram_bytes: u64,
-}
-
-pub(super) enum Place {
-    Inline { bytes: u64 },
-    Disk { start: u64, bytes: u64, referenced: u64 },
-}
-
-impl Extent {
-    /// The layout is the kernel's include/uapi/linux/btrfs_tree.h; numbers are little-endian.
-    pub(super) fn parse(item: &[u8]) -> Option<Extent> {
-        let number = |offset: usize| Some(u64::from_le_bytes(item.get(offset..offset + 8)?.try_into().ok()?));
-        let ram_bytes = number(offset_of!(btrfs_file_extent_item, ram_bytes))?;
-        let packed = *item.get(offset_of!(btrfs_file_extent_item, compression))?;
-        let kind = *item.get(offset_of!(btrfs_file_extent_item, type_))?;
-        let header = offset_of!(btrfs_file_extent_item, disk_bytenr);
-        if kind == 0 {
-            let bytes = item.len().checked_sub(header)? as u64;
-            return Some(Extent { compression: type_name(packed, kind), place: Place::Inline { bytes }, ram_bytes });
-        }
-        let place = Place::Disk {
-            start: number(header)?,
-            bytes: number(offset_of!(btrfs_file_extent_item, disk_num_bytes))?,
-            referenced: number(offset_of!(btrfs_file_extent_item, num_bytes))?,
-        };
-        Some(Extent { compression: type_name(packed, kind), place, ram_bytes })
     }
 }
 
@@ -273,6 +260,24 @@ mod tests {
     #[test]
     fn other_file_systems_have_none() {
         assert_eq!(Compression.read(&Subject { filesystem: "ext4".into(), ..Subject::default() }), []);
+    }
+
+    #[test]
+    fn a_mount_or_a_folder_may_compress() {
+        let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (options, attributes, expected) in [
+            (&["rw", "ssd"][..], &[][..], false),
+            (&["rw", "compress"], &[], true),
+            (&["rw", "compress-force"], &[], true),
+            (&["rw"], &["noatime", file::COMPRESSED], true),
+            (&["rw"], &["noatime", file::IN_PLACE], false),
+        ] {
+            assert_eq!(
+                may_compress(words(options).into_iter(), &words(attributes)),
+                expected,
+                "{options:?} {attributes:?}"
+            );
+        }
     }
 
     /// An item as the kernel lays it out: generation, ram_bytes, compression, encryption, encoding,

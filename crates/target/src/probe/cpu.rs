@@ -8,7 +8,8 @@
 //! slow gets few of them: there all of the system was less than a part of it.
 
 use super::{Probe, Reading, Subject, counter};
-use procfs::{CpuTime, Current, CurrentSI, KernelStats, Uptime};
+use pickfs_system::sys::clock::monotonic;
+use procfs::{CpuTime, CurrentSI, KernelStats};
 
 pub(crate) struct Cpu;
 
@@ -28,8 +29,8 @@ impl Probe for Cpu {
     }
 
     fn read(&self, _subject: &Subject) -> Vec<Reading> {
-        let (Ok(stat), Ok(up)) = (KernelStats::current(), Uptime::current()) else { return Vec::new() };
-        let (busy, stolen) = used(&stat, up.uptime, &std::fs::read_to_string("/proc/timer_list").unwrap_or_default());
+        let timers = std::fs::read_to_string("/proc/timer_list").unwrap_or_default();
+        let Some((busy, stolen)) = used_by_now(&timers) else { return Vec::new() };
         let beside = std::fs::read_to_string(BESIDE).ok().and_then(|text| text.trim().parse::<f64>().ok());
         let busy = busy + beside.unwrap_or_default();
         vec![counter(SYSTEM_WIDE_NS, busy), counter("cpu_steal_ns", stolen)]
@@ -41,14 +42,19 @@ pub(crate) fn tick_ns() -> u64 {
     1_000_000_000 / procfs::ticks_per_second().max(1)
 }
 
-/// Nanoseconds that CPUs were busy, and that were stolen, `up` seconds after the boot; `timers` is
-/// /proc/timer_list, or empty. The first has no zero.
-fn used(stat: &KernelStats, up: f64, timers: &str) -> (f64, f64) {
+fn used_by_now(timers: &str) -> Option<(f64, f64)> {
+    Some(used(&KernelStats::current().ok()?, monotonic(), timers))
+}
+
+/// Nanoseconds that CPUs were busy, and that were stolen; `timers` is /proc/timer_list, or empty:
+/// then `now` counts, by the same clock, which stands still as idle CPUs do while the machine is
+/// suspended. The first has no zero.
+fn used(stat: &KernelStats, now: u64, timers: &str) -> (f64, f64) {
     let all = &stat.total;
     let stolen = ns(all.steal.unwrap_or(0));
     let idle = |cpu: &CpuTime| ns(cpu.idle + cpu.iowait.unwrap_or(0));
     let each: Vec<f64> = stat.cpu_time.iter().map(idle).collect();
-    let in_ticks = || ((up * 1e9).round() * each.len() as f64, idle(all));
+    let in_ticks = || (now as f64 * each.len() as f64, idle(all));
     let (there, idle) = exact(timers, &each).unwrap_or_else(in_ticks);
     (there - idle - stolen, stolen)
 }
@@ -83,14 +89,14 @@ mod tests {
     use pickfs_system::sys::process::own_usage;
     use procfs::FromBufReadSI;
 
-    /// Two CPUs, `up` seconds after the boot; the others are in hundredths of a second.
-    fn used_at(up: f64, user: u64, idle: u64, waiting: u64, stolen: u64) -> (f64, f64) {
+    /// Two CPUs, `now` in nanoseconds; the others are in hundredths of a second.
+    fn used_at(now: u64, user: u64, idle: u64, waiting: u64, stolen: u64) -> (f64, f64) {
         let text = format!(
             "cpu  {user} 0 0 {idle} {waiting} 0 0 {stolen} 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 1 1 1\n\
              ctxt 1\nbtime 1\nprocesses 1\n"
         );
         let stat = KernelStats::from_buf_read(text.as_bytes(), procfs::current_system_info()).unwrap();
-        used(&stat, up, "")
+        used(&stat, now, "")
     }
 
     #[test]
@@ -121,11 +127,19 @@ mod tests {
     fn lost_ticks_are_busy_all_the_same_and_waiting_and_stolen_time_are_not() {
         let difference =
             |(busy, stolen): (f64, f64), (before, before_stolen): (f64, f64)| [busy - before, stolen - before_stolen];
-        let before = used_at(100.0, 700, 12_000, 50, 0);
-        // Ten seconds of two CPUs, of which six idle, one waiting for a disk and two stolen; the
+        let before = used_at(100_000_000_000, 700, 12_000, 50, 0);
+        // 10.004 seconds of two CPUs, of which six idle, one waiting for a disk and two stolen; the
         // kernel saw one tick.
-        let after = used_at(110.0, 701, 12_600, 150, 200);
-        assert_eq!(difference(after, before), [11e9, 2e9]);
+        let after = used_at(110_004_000_000, 701, 12_600, 150, 200);
+        assert_eq!(difference(after, before), [11.008e9, 2e9]);
+    }
+
+    /// Idle and stolen time are whole ticks then, and a clock of ticks would be off by up to one
+    /// for each CPU.
+    #[test]
+    fn without_root_the_time_that_cpus_were_there_is_finer_than_a_tick() {
+        let is_finer = |_| used_by_now("").is_some_and(|(busy, _)| busy % tick_ns() as f64 != 0.0);
+        assert!((0..100).any(is_finer));
     }
 
     #[test]

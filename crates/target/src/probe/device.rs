@@ -2,12 +2,16 @@
 //!
 //! The fields are those of /proc/diskstats, read from /sys/dev/block/MAJOR:MINOR/stat (kernel
 //! documentation, block/stat.rst): sectors are always 512 bytes there, requests are counted after
-//! merging and when they end, flushes only on whole disks. `busy` is sampled by the kernel at clock
-//! ticks: a bound, not a utilisation of fast devices.
+//! merging and when they end. Flushes are counted on whole disks with a queue of requests only
+//! (`blk_account_io_flush` of Linux, block/blk-flush.c): a partition and a device without one (dm,
+//! md, zram) show 0 whatever they pass on. `busy` is sampled by the kernel at clock ticks: a bound,
+//! not a utilisation of fast devices.
 
 use super::{Probe, Reading, Subject, counter};
+use pickfs_system::sys::devices;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 pub struct Device;
 
@@ -35,15 +39,16 @@ impl Probe for Device {
 }
 
 fn device_readings(counters: &Counters) -> Vec<Reading> {
-    vec![
+    let mut readings = vec![
         counter(READ_BYTES, counters.read_bytes as f64),
         counter(WRITE_BYTES, counters.write_bytes as f64),
         counter("device_read_requests", counters.read_requests as f64),
         counter("device_write_requests", counters.write_requests as f64),
-        counter("device_flushes", counters.flushes as f64),
         counter("device_discard_bytes", counters.discard_bytes as f64),
         counter(BUSY_NS, counters.busy_ns as f64),
-    ]
+    ];
+    readings.extend(counters.flushes.map(|flushes| counter("device_flushes", flushes as f64)));
+    readings
 }
 
 fn below_readings(counters: &Counters) -> Vec<Reading> {
@@ -61,11 +66,12 @@ pub struct Counters {
     pub in_flight: u64,
     pub busy_ns: u64,
     pub discard_bytes: u64,
-    pub flushes: u64,
+    /// `None` where the kernel counts none of one of the devices.
+    pub flushes: Option<u64>,
 }
 
 impl Counters {
-    /// Kernels before 4.18 have no discards and those before 5.5 no flushes: zero then.
+    /// Kernels before 4.18 have no discards (zero then), and kernels before 5.5 no flushes.
     fn parse(line: &str) -> Option<Counters> {
         let mut fields = [0u64; 17];
         let mut found = 0;
@@ -81,7 +87,7 @@ impl Counters {
             in_flight: fields[8],
             busy_ns: fields[9] * 1_000_000,
             discard_bytes: fields[13] * 512,
-            flushes: fields[15],
+            flushes: (found >= 16).then_some(fields[15]),
         })
     }
 }
@@ -98,38 +104,53 @@ impl std::ops::Add for Counters {
             in_flight: self.in_flight + other.in_flight,
             busy_ns: self.busy_ns + other.busy_ns,
             discard_bytes: self.discard_bytes + other.discard_bytes,
-            flushes: self.flushes + other.flushes,
+            flushes: self.flushes.zip(other.flushes).map(|(own, others)| own + others),
         }
     }
 }
 
 /// Counters of devices, held open for reading often: one system call a device and no allocation
 /// each time.
-pub(crate) struct Watch(Vec<File>);
+pub(crate) struct Watch(Vec<WatchedDevice>);
+
+struct WatchedDevice {
+    stat: File,
+    counts_flushes: bool,
+}
 
 impl Watch {
     /// None where there is no device, or one of them is not there.
     pub(crate) fn new(devices: &[(u32, u32)]) -> Option<Watch> {
-        let open = |(major, minor): &(u32, u32)| File::open(format!("/sys/dev/block/{major}:{minor}/stat")).ok();
-        devices.iter().map(open).collect::<Option<Vec<File>>>().filter(|files| !files.is_empty()).map(Watch)
+        let open = |device: &(u32, u32)| WatchedDevice::open(&devices::sys_path(*device));
+        devices.iter().map(open).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()).map(Watch)
     }
 
     /// Counters of all devices together; `None` once one of them is gone.
     pub(crate) fn read(&self) -> Option<Counters> {
-        self.0.iter().try_fold(Counters::default(), |sum, file| Some(sum + read(file)?))
+        self.0.iter().map(WatchedDevice::read).reduce(|sum, more| Some(sum? + more?))?
     }
 }
 
-fn read(file: &File) -> Option<Counters> {
-    let mut line = [0; 512];
-    let length = file.read_at(&mut line, 0).ok()?;
-    Counters::parse(std::str::from_utf8(&line[..length]).ok()?)
+impl WatchedDevice {
+    /// Of the device's folder in /sys. A queue of requests has the folder `mq`; a partition has
+    /// none.
+    fn open(folder: &Path) -> Option<WatchedDevice> {
+        let stat = File::open(folder.join("stat")).ok()?;
+        Some(WatchedDevice { stat, counts_flushes: folder.join("mq").exists() })
+    }
+
+    fn read(&self) -> Option<Counters> {
+        let mut line = [0; 512];
+        let length = self.stat.read_at(&mut line, 0).ok()?;
+        let counters = Counters::parse(std::str::from_utf8(&line[..length]).ok()?)?;
+        Some(Counters { flushes: counters.flushes.filter(|_| self.counts_flushes), ..counters })
+    }
 }
 
 /// Watches the disk under a file; `None` where the file lies on no disk. Finding it takes a while,
 /// reading its counters does not.
-pub(crate) fn watch_disk_of(path: &std::path::Path) -> Option<Watch> {
-    Watch::new(&[pickfs_system::sys::devices::disk_of_file(path)?])
+pub(crate) fn watch_disk_of(path: &Path) -> Option<Watch> {
+    Watch::new(&[devices::disk_of_file(path)?])
 }
 
 /// A device's counters, once.
@@ -157,11 +178,11 @@ mod tests {
             in_flight: 3,
             busy_ns: 77_000_000,
             discard_bytes: 16 * 512,
-            flushes: 4,
+            flushes: Some(4),
         };
         assert_eq!(Counters::parse(new), Some(counters));
         let old = "10 1 24 5 20 2 48 6 3 77 88";
-        assert_eq!(Counters::parse(old), Some(Counters { discard_bytes: 0, flushes: 0, ..counters }));
+        assert_eq!(Counters::parse(old), Some(Counters { discard_bytes: 0, flushes: None, ..counters }));
         assert_eq!(Counters::parse("1 2 3"), None);
         assert_eq!(Counters::parse("x"), None);
     }
@@ -169,10 +190,24 @@ mod tests {
     #[test]
     fn several_devices_are_told_as_one() {
         let one = Counters::parse("1 0 2 0 3 0 4 0 5 6 0 0 0 7 0 8 0").unwrap();
-        let sum = one + Counters { read_bytes: 1, in_flight: 2, ..Counters::default() };
+        let sum = one + Counters { read_bytes: 1, in_flight: 2, flushes: Some(1), ..Counters::default() };
         assert_eq!((sum.read_requests, sum.read_bytes, sum.in_flight), (1, 2 * 512 + 1, 5 + 2));
-        assert_eq!((sum.write_bytes, sum.busy_ns, sum.discard_bytes, sum.flushes), (4 * 512, 6_000_000, 7 * 512, 8));
+        assert_eq!((sum.write_bytes, sum.busy_ns, sum.discard_bytes), (4 * 512, 6_000_000, 7 * 512));
+        assert_eq!((sum.flushes, (sum + Counters::default()).flushes), (Some(8 + 1), None));
         assert!(Watch::new(&[]).is_none() && Watch::new(&[(0, 4095)]).is_none());
+    }
+
+    #[test]
+    fn where_the_kernel_counts_no_flushes_there_is_no_number_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("stat"), "1 0 2 0 3 0 4 0 5 6 0 0 0 7 0 8 0").unwrap();
+        let names = || {
+            let counters = WatchedDevice::open(folder.path()).unwrap().read().unwrap();
+            device_readings(&counters).into_iter().map(|reading| reading.metric).collect::<Vec<_>>()
+        };
+        assert!(!names().contains(&"device_flushes".to_string()), "{:?}", names());
+        std::fs::create_dir(folder.path().join("mq")).unwrap();
+        assert!(names().contains(&"device_flushes".to_string()), "{:?}", names());
     }
 
     #[test]

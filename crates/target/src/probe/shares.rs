@@ -5,8 +5,8 @@
 //! are what FIEMAP says. Where neither gives a length on the disk, a file takes its blocks as du
 //! counts them, and only its own further names share them.
 
-use super::compression::{self, Extent, mount_of};
-use pickfs_system::sys::btrfs::Search;
+use super::compression::mount_of;
+use pickfs_system::sys::btrfs::{self, Extent, Search};
 use pickfs_system::sys::extents::{self, extents};
 use rustix::fs::{OFlags, StatVfsMountFlags};
 use std::collections::btree_map::Entry;
@@ -187,8 +187,8 @@ type Places = (Vec<Range<u64>>, u64);
 fn of_btrfs(search: &mut Search, file: &File, inode: u64) -> io::Result<Places> {
     let mut found = (Vec::new(), 0);
     search.each_extent(file.as_fd(), inode, |item| match Extent::parse(item).map(|extent| extent.place) {
-        Some(compression::Place::Inline { bytes }) => found.1 += bytes,
-        Some(compression::Place::Disk { start: start @ 1.., bytes, .. }) => found.0.push(start..start + bytes),
+        Some(btrfs::Place::Inline { bytes }) => found.1 += bytes,
+        Some(btrfs::Place::Disk { start: start @ 1.., bytes, .. }) => found.0.push(start..start + bytes),
         _ => {} // a hole starts at 0
     })?;
     Ok(found)

@@ -22,7 +22,8 @@ const ENTRIES: &str = "space_entries";
 /// What files take on the file system under test, as far as read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Occupied {
-    /// On the device, where compression was seen: compressed.
+    /// On the device, where compression was seen: compressed. `None` where it may be and was not
+    /// seen.
     pub stored_bytes: Option<f64>,
     /// That they hold.
     pub apparent_bytes: Option<f64>,
@@ -31,10 +32,11 @@ pub(crate) struct Occupied {
 }
 
 impl Occupied {
-    pub(crate) fn of(readings: &BTreeMap<String, Reading>) -> Occupied {
+    pub(crate) fn of(subject: &Subject, readings: &BTreeMap<String, Reading>) -> Occupied {
         let value = |metric: &str| readings.get(metric).map(|reading| reading.value);
+        let allocated = || value(ALLOCATED_BYTES).filter(|_| !compression::is_uncounted(subject));
         Occupied {
-            stored_bytes: value(compression::DISK_BYTES).or_else(|| value(ALLOCATED_BYTES)),
+            stored_bytes: value(compression::DISK_BYTES).or_else(allocated),
             apparent_bytes: value(APPARENT_BYTES),
             entries: value(ENTRIES),
         }
@@ -149,12 +151,12 @@ mod tests {
         std::fs::write(folder.path().join("file"), vec![1; 10_000]).unwrap();
         let subject = Subject { mount_point: folder.path().into(), ..Subject::default() };
         let mut readings: BTreeMap<_, _> = Space.read(&subject).into_iter().map(|r| (r.metric.clone(), r)).collect();
-        let found = Occupied::of(&readings);
+        let found = Occupied::of(&subject, &readings);
         assert_eq!((found.apparent_bytes, found.entries), (Some(10_000.0), Some(1.0)));
         assert!(found.stored_bytes.is_some_and(|bytes| bytes >= 10_000.0) && used_bytes(&subject).is_some());
         let compressed = state(compression::DISK_BYTES, 77.0);
         readings.insert(compressed.metric.clone(), compressed);
-        assert_eq!(Occupied::of(&readings).stored_bytes, Some(77.0));
+        assert_eq!(Occupied::of(&subject, &readings).stored_bytes, Some(77.0));
     }
 
     #[test]

@@ -26,8 +26,8 @@ impl Probe for Zram {
     }
 }
 
-/// The sum of all disks: data without blocks of one repeated word, compressed, and with what the
-/// allocator takes.
+/// The sum of all disks: data, in which pages of one repeated word count too, compressed, and with
+/// what the allocator takes.
 fn readings(shown: impl Iterator<Item = String>) -> Vec<Reading> {
     let first_three = |line: String| -> Option<[f64; 3]> {
         let mut numbers = line.split_whitespace().map(str::parse);

@@ -88,9 +88,9 @@ impl Stage<'_, '_> {
     }
 
     pub(super) fn forget_device(&self) -> Result<()> {
-        let device = self.stack.device.as_deref().context("a directory has no disk")?;
-        // Below layers the disk has its own buffers.
-        for device in std::iter::once(device).chain(self.stack.disk.as_deref()) {
+        ensure!(self.stack.device.is_some(), "a directory has no disk");
+        // Below layers the disks have their own buffers.
+        for device in self.stack.all_devices() {
             block::flush_buffers(device)
                 .with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
         }
@@ -108,7 +108,7 @@ impl Stage<'_, '_> {
     fn least_read(&self) -> f64 {
         let init = ["lib/systemd/systemd", "usr/lib/systemd/systemd"];
         let size = |path: &&str| self.stack.root.join(path).metadata().ok();
-        init.iter().find_map(size).map_or(0.0, |found| found.len() as f64) * self.expected.stored_share()
+        init.iter().find_map(size).map_or(0.0, |found| found.len() as f64) * self.expected.stored_share().unwrap_or(0.0)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, FsSpec, of_kernel};
-use crate::stack::layer::Opening;
+use crate::stack::layer::{self, Opening};
 use crate::stack::{AboveMount, Argv};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
-use pickfs_core::plan::Target;
+use pickfs_core::plan::{Chosen, Target};
 use pickfs_system::sys::devices;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ pub struct BuiltStack {
     pub device: Option<PathBuf>,
     /// The other devices of a file system on several.
     pub more_devices: Vec<PathBuf>,
-    /// The first disk of the backing, below all layers.
-    pub disk: Option<PathBuf>,
+    /// The disks of the backing, below all layers.
+    pub disks: Vec<PathBuf>,
     /// Where a layer logs all writes: its mapping, and the disk with the log.
     pub log_of_writes: Option<(String, PathBuf)>,
     /// What the layers say of themselves, once they stand.
@@ -121,6 +121,21 @@ impl BuiltStack {
         }
     }
 
+    /// What the file system lies on, and the disks below all layers, each once.
+    pub(crate) fn all_devices(&self) -> Vec<&Path> {
+        let mut all: Vec<&Path> = self.device.iter().chain(&self.more_devices).map(PathBuf::as_path).collect();
+        let below: Vec<&Path> = self.disks.iter().map(PathBuf::as_path).filter(|disk| !all.contains(disk)).collect();
+        all.extend(below);
+        all
+    }
+
+    /// Whether the disk below an image must have given what the file system reads: where reads do
+    /// not pass by the page cache of the image, unless a layer has stored less.
+    pub(crate) fn is_read_below(&self, is_buffered: impl Fn(&Path) -> bool) -> bool {
+        let stores_less = |chosen: &Chosen| layer::find(&chosen.name).is_some_and(|layer| layer.stores_less);
+        !self.target.layers.iter().any(stores_less) && self.all_devices().into_iter().any(is_buffered)
+    }
+
     /// Whether what lies below may have data of the unmounted file system in memory: layers, some
     /// of which have caches, or the file system that an image lies on.
     pub(crate) fn is_cached_below(&self) -> bool {
@@ -146,13 +161,54 @@ fn sync(at: &Path) -> Result<()> {
     rustix::fs::syncfs(&opened).with_context(|| format!("syncfs failed on {}", at.display()))
 }
 
+/// A loop device that reads through the page cache of its file.
+pub(super) fn is_buffered(device: &Path) -> bool {
+    is_direct(device) == Some(false)
+}
+
+/// Of a loop device alone.
+fn is_direct(device: &Path) -> Option<bool> {
+    let shown = devices::content(devices::sys_path(devices::device_number(device)?).join("loop/dio"))?;
+    Some(shown == "1")
+}
+
 /// Not where the image is memory itself, and not where reads pass by all caches on their way to a
 /// disk.
 fn is_cached_image(device: &Path) -> bool {
     let Some((number, file)) = devices::device_number(device).zip(devices::loop_file(device)) else { return false };
-    let is_direct = devices::content(devices::sys_path(number).join("loop/dio")).as_deref() == Some("1");
-    let passes_by = is_direct && devices::below(number).is_some();
+    let passes_by = is_direct(device) == Some(true) && devices::below(number).is_some();
     let is_memory =
         || devices::mount_of(&file).is_ok_and(|mount| of_kernel(&mount.fs_type).is_some_and(|fs| fs.volatile));
     !passes_by && !is_memory()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_disk_below_layers_is_known_and_none_twice() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        for (more_devices, disks, expected) in [
+            (&["/dev/loop1"][..], &["/dev/loop0", "/dev/loop1"][..], &["/dev/md0", "/dev/loop1", "/dev/loop0"][..]),
+            (&[], &["/dev/md0"], &["/dev/md0"]),
+        ] {
+            let (more_devices, disks) = (paths(more_devices), paths(disks));
+            let stack = BuiltStack { device: Some("/dev/md0".into()), more_devices, disks, ..BuiltStack::default() };
+            assert_eq!(stack.all_devices(), paths(expected));
+        }
+    }
+
+    #[test]
+    fn images_below_layers_are_a_second_witness_unless_a_layer_stores_less() {
+        let is_loop = |device: &Path| device.starts_with("/dev/loop1");
+        let below = |layers: &[&str], disks: &[&str]| {
+            let layers = layers.iter().map(|name| Chosen { name: (*name).into(), ..Chosen::default() }).collect();
+            let (target, disks) = (Target { layers, ..Target::default() }, disks.iter().map(PathBuf::from).collect());
+            BuiltStack { device: Some("/dev/dm-0".into()), disks, target, ..BuiltStack::default() }
+                .is_read_below(is_loop)
+        };
+        assert!(below(&["luks"], &["/dev/loop1"]) && below(&["md", "luks"], &["/dev/sda", "/dev/loop1"]));
+        assert!(!below(&["luks"], &["/dev/sda"]) && !below(&["lvmvdo", "luks"], &["/dev/loop1"]));
+    }
 }

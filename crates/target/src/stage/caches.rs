@@ -131,7 +131,7 @@ fn drop_caches() -> Result<()> {
 }
 
 fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
-    for device in stack.device.iter().chain(&stack.more_devices) {
+    for device in stack.all_devices() {
         block::flush_buffers(device).with_context(|| format!("cannot flush the buffers of {}", device.display()))?;
         drop_below(device)?;
     }
@@ -141,8 +141,7 @@ fn drop_device_caches(stack: &BuiltStack) -> Result<()> {
 /// A loop device that is not direct writes to the page cache of its file, and a file system without
 /// barriers asks for no more: dirty pages there would be written while the next phase runs.
 pub(crate) fn sync_below(stack: &BuiltStack) -> Result<()> {
-    let devices = stack.device.iter().chain(&stack.more_devices).chain(&stack.disk);
-    for device in devices.filter(|device| devices::loop_file(device).is_some()) {
+    for device in stack.disks.iter().filter(|device| devices::loop_file(device).is_some()) {
         let synced = std::fs::File::open(device).and_then(|opened| opened.sync_data());
         synced.with_context(|| format!("cannot sync {}", device.display()))?;
     }

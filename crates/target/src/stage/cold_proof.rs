@@ -36,11 +36,15 @@ impl Expected {
         };
     }
 
-    /// The share of content that compression leaves; at most all.
-    pub(crate) fn stored_share(&self) -> f64 {
+    /// The share of content that compression leaves; at most all. None where it may have left less
+    /// than is known.
+    pub(crate) fn stored_share(&self) -> Option<f64> {
         let Occupied { stored_bytes, apparent_bytes, .. } = self.occupied;
+        if stored_bytes.is_none() && apparent_bytes.is_some() {
+            return None;
+        }
         let share = stored_bytes.zip(apparent_bytes).map(|(stored, apparent)| stored / apparent);
-        share.filter(|share| share.is_finite()).unwrap_or(1.0).min(1.0)
+        Some(share.filter(|share| share.is_finite()).unwrap_or(1.0).min(1.0))
     }
 
     /// Bytes that the device must read in a phase; none where that is unknown.
@@ -51,9 +55,9 @@ impl Expected {
                 self.occupied.stored_bytes.map(|stored| stored.min(most))
             }
             ColdProof::Metadata => self.occupied.entries.map(|entries| entries * self.inode as f64),
-            ColdProof::Declared => declared.map(|least| match least {
-                LeastRead::Content(bytes) => bytes as f64 * self.stored_share(),
-                LeastRead::Stored(bytes) => bytes as f64,
+            ColdProof::Declared => declared.and_then(|least| match least {
+                LeastRead::Content(bytes) => self.stored_share().map(|share| bytes as f64 * share),
+                LeastRead::Stored(bytes) => Some(bytes as f64),
             }),
             ColdProof::AnyRead => Some(0.0),
         }
@@ -87,7 +91,8 @@ pub(crate) fn doubt(
         (Some(read), Some(least)) => {
             Some((FlagKind::NotCold, format!("the drive gave {read:.0} bytes, at least {least:.0} were to be read")))
         }
-        _ => Some((FlagKind::NotCold, "there is no device whose reads could prove it".into())),
+        (Some(_), None) => Some((FlagKind::NotProvedCold, "how much was to be read is not known".into())),
+        (None, _) => Some((FlagKind::NotCold, "there is no device whose reads could prove it".into())),
     }
 }
 
@@ -147,7 +152,7 @@ mod tests {
             (Metadata, None, 395.0, Some(FlagKind::NotCold)),
             (Declared, Some(LeastRead::Content(1000)), 450.0, None),
             (Declared, Some(LeastRead::Stored(1000)), 450.0, Some(FlagKind::NotCold)),
-            (Declared, None, 1e9, Some(FlagKind::NotCold)),
+            (Declared, None, 1e9, Some(FlagKind::NotProvedCold)),
             (AnyRead, None, 0.0, Some(FlagKind::NotProvedCold)),
             (AnyRead, None, 1.0, None),
         ];
@@ -156,6 +161,13 @@ mod tests {
             let found = doubt(&phase, &expected, declared, &result(&[(READ_BYTES, read)]), None);
             assert_eq!(found.map(|(flag, _)| flag), wanted, "{proof:?} {declared:?} {read}");
         }
+        // Compressed, and nothing shows how well.
+        let unknown = Expected { occupied: Occupied { stored_bytes: None, ..occupied }, ..expected };
+        for (proof, declared) in [(AllData, None), (Declared, Some(LeastRead::Content(1000)))] {
+            let phase = Phase::new("x", "", Cold, proof, Returned);
+            let (flag, why) = doubt(&phase, &unknown, declared, &result(&[(READ_BYTES, 1e9)]), None).unwrap();
+            assert_eq!((flag, why.as_str()), (FlagKind::NotProvedCold, "how much was to be read is not known"));
+        }
         let phase = Phase::new("x", "", Cold, AllData, Returned);
         assert!(doubt(&phase, &expected, None, &result(&[]), None).is_some_and(|(_, why)| why.contains("no device")));
     }
@@ -163,9 +175,9 @@ mod tests {
     #[test]
     fn what_was_not_read_anew_stays() {
         let mut expected = Expected::default();
-        assert_eq!(expected.stored_share(), 1.0);
+        assert_eq!(expected.stored_share(), Some(1.0));
         expected.update(Occupied { stored_bytes: Some(500.0), apparent_bytes: Some(1000.0), entries: Some(10.0) });
         expected.update(Occupied { entries: Some(12.0), ..Occupied::default() });
-        assert_eq!((expected.stored_share(), expected.occupied.entries), (0.5, Some(12.0)));
+        assert_eq!((expected.stored_share(), expected.occupied.entries), (Some(0.5), Some(12.0)));
     }
 }

@@ -146,7 +146,7 @@ impl Stage<'_, '_> {
     /// Bytes that the disk writes as one, by what it declares: "the smallest unit a physical
     /// storage device can write atomically" (Documentation/ABI/stable/sysfs-block of Linux).
     pub(crate) fn atomic_bytes(&self) -> Result<u64> {
-        let disk = self.stack.disk.as_deref().context("a directory has no disk")?;
+        let disk = self.stack.disks.first().context("a directory has no disk")?;
         let file = devices::device_number(disk).and_then(|number| devices::queue_file(number, "physical_block_size"));
         let declared = file.and_then(devices::content).and_then(|text| text.parse().ok());
         declared.context("the kernel does not show what the disk writes as one")
@@ -173,7 +173,7 @@ impl Stage<'_, '_> {
         let recording = Recording::read(&log)?;
         self.hear_second_witness(&recording, &log)?;
         Recording::go_on(&log, recording.used, Mode::Places)?;
-        let device = self.stack.disk.clone().context("a directory has no disk")?;
+        let device = self.stack.disks.first().cloned().context("a directory has no disk")?;
         let medium = Medium::unknown(&recording);
         let checkers = if wanted.fsck { self.checkers()? } else { Vec::new() };
         let are_checked = !checkers.is_empty();

@@ -1,6 +1,7 @@
 //! One phase, from its cache state to its samples.
 
 use super::account::Spent;
+use super::built_stack::is_buffered;
 use super::cell_stage::Stage;
 use super::phase::{CacheState, ColdProof, Phase, TimedUntil};
 use super::phase_result::{
@@ -19,7 +20,6 @@ use pickfs_core::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use pickfs_core::protocol::PhaseClock;
 use pickfs_system::process::check_stop;
 use pickfs_system::sys::clock::{Clock, monotonic};
-use pickfs_system::sys::devices;
 use pickfs_system::sys::mark::{Mark, mark};
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl Stage<'_, '_> {
         if let (Some(used), Some(empty)) = (used, self.used_empty) {
             result.state("space_grown_bytes", used - empty);
         }
-        Occupied::of(&states)
+        Occupied::of(&self.stack.subject, &states)
     }
 
     fn report(&mut self, phase: &Phase, played: Played, result: PhaseResult) -> Result<()> {
@@ -149,7 +149,7 @@ impl Stage<'_, '_> {
     pub(crate) fn lay_out(&mut self, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         work(self).with_context(|| what.to_string())?;
         self.stack.make_durable(self.runner)?;
-        self.expected.update(Occupied::of(&self.read_walking_probes()));
+        self.expected.update(Occupied::of(&self.stack.subject, &self.read_walking_probes()));
         self.deadline.check()
     }
 
@@ -326,14 +326,12 @@ impl Stage<'_, '_> {
     }
 
     /// What must have seen the device's reads too. A loop device that does not pass by the page
-    /// cache of its file can be read without any disk; the disk under a directory that is there
-    /// already is read by others as well.
+    /// cache of its file can be read without any disk, whatever layers lie on it; the disk under a
+    /// directory that is there already is read by others as well.
     fn witness(&self) -> Option<&'static str> {
-        let direct = self.stack.subject.device.and_then(|n| devices::content(devices::sys_path(n).join("loop/dio")));
-        match (self.stack.driver, direct.as_deref()) {
-            (None, _) => Some(WORKLOAD_READ_BYTES),
-            (_, Some("0")) => Some(READ_BYTES_BELOW),
-            _ => None,
+        match self.stack.driver {
+            None => Some(WORKLOAD_READ_BYTES),
+            Some(_) => self.stack.is_read_below(is_buffered).then_some(READ_BYTES_BELOW),
         }
     }
 

@@ -279,8 +279,15 @@ mod tests {
             ),
             // Empty flushes, as a foreign `sync(2)` makes them: waited for, and no work of the file
             // system.
-            (settles(|ms| Counters { flushes: bytes(ms), write_requests: bytes(ms), ..Counters::default() }), 0),
-            (settles(|ms| Counters { in_flight: u64::from(ms < 700), flushes: ms / 700, ..Counters::default() }), 0),
+            (settles(|ms| Counters { flushes: Some(bytes(ms)), write_requests: bytes(ms), ..Counters::default() }), 0),
+            (
+                settles(|ms| Counters {
+                    in_flight: u64::from(ms < 700),
+                    flushes: Some(ms / 700),
+                    ..Counters::default()
+                }),
+                0,
+            ),
         ] {
             assert_eq!(seen, SettleResult { busy_ns, unsettled: None });
         }

@@ -28,6 +28,8 @@ pub(crate) struct Timed<'a> {
     /// Where programs say what went wrong; in memory, so that it costs the disk nothing.
     words: File,
     own: OwnCounts,
+    /// Whether our own loop runs now, and counts what this process uses.
+    is_own: bool,
     report: PhaseReport,
 }
 
@@ -149,7 +151,15 @@ impl<'a> DerefMut for AfterPhase<'_, 'a> {
 impl<'a> Timed<'a> {
     pub(super) fn new(marks: &'a [Mark<'a>], deadline: &'a Deadline, devices: Vec<(u32, u32)>) -> Result<Timed<'a>> {
         let words = file_in_memory("pickfs-words")?;
-        Ok(Timed { marks, deadline, devices, words, own: OwnCounts::default(), report: PhaseReport::default() })
+        Ok(Timed {
+            marks,
+            deadline,
+            devices,
+            words,
+            own: OwnCounts::default(),
+            is_own: false,
+            report: PhaseReport::default(),
+        })
     }
 
     /// All of it, when the phase is over.
@@ -201,11 +211,17 @@ impl<'a> Timed<'a> {
         self.own_with(|_| work())
     }
 
-    /// As [`Timed::own`], for work that also reports values itself.
+    /// As [`Timed::own`], for work that also reports values itself. Another own loop inside of it
+    /// is counted with it.
     fn own_with<T>(&mut self, work: impl FnOnce(&mut Timed<'a>) -> Result<T>) -> Result<T> {
+        if self.is_own {
+            return work(self);
+        }
+        self.is_own = true;
         let before = process::own_usage();
         let result = work(self);
         let after = process::own_usage();
+        self.is_own = false;
         self.own.used.cpu_ns += (after.user_ns + after.system_ns).saturating_sub(before.user_ns + before.system_ns);
         self.own.used.read_bytes += after.read_bytes.saturating_sub(before.read_bytes);
         result
@@ -386,5 +402,24 @@ impl<'a> Timed<'a> {
             Ok(_) => last_words(&text),
             Err(error) => format!("its words are lost: {error}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As where probes run during work that has loops of its own.
+    #[test]
+    fn a_loop_within_a_loop_is_counted_once() {
+        let deadline = Deadline::start("none", 0);
+        let mut timed = Timed::new(&[], &deadline, Vec::new()).unwrap();
+        let used = || process::own_usage().user_ns + process::own_usage().system_ns;
+        let before = used();
+        let work = || Ok(pickfs_system::sys::clock::use_processor(300_000_000));
+        let own = timed.own_with(|timed| timed.own(work)).unwrap();
+        let in_all = used() - before;
+        let counted = timed.end().0.used.cpu_ns;
+        assert!(counted >= own / 2 && counted <= in_all, "{counted} ns of {in_all}");
     }
 }
