@@ -62,6 +62,29 @@ fn what_may_be_lost_must_be_named_and_free() {
     assert!(resumed.err.contains("swap"), "{}", resumed.err);
 }
 
+/// A scheduler that is set back brings its own number of requests once more.
+#[test]
+fn the_queue_is_afterwards_as_it_was() {
+    if not_run(unable(&["ext4"])) {
+        return;
+    }
+    let (lab, disk) = (Lab::new(), Loop::new(64 << 20));
+    let queue = |name: &str| disk.device.replace("/dev/", "/sys/block/") + "/queue/" + name;
+    let shown = || ["scheduler", "nr_requests"].map(|name| std::fs::read_to_string(queue(name)).unwrap());
+    std::fs::write(queue("scheduler"), "none").unwrap();
+    std::fs::write(queue("nr_requests"), "48").unwrap();
+    let before = shown();
+    for set in ["scheduler = \"mq-deadline\"", "scheduler = \"mq-deadline\"\nqueue = { nr_requests = 32 }"] {
+        lab.write_plan(&plan(&disk, "").replace("fs = \"ext4\"", &format!("fs = \"ext4\"\n{set}")));
+        lab.run(&["run", "plan.toml", "--journal", "journal.jsonl", "--erase", &disk.device]).code(0);
+        assert_eq!(lab.folded().cells[0].outcome, Some(Outcome::Done), "{set}");
+        assert_eq!(shown(), before, "{set}");
+        std::fs::remove_file(lab.journal()).unwrap();
+        run(&["wipefs", "--all", "--quiet", &disk.device]);
+    }
+    lab.assert_nothing_left();
+}
+
 /// While the run goes on, the disk becomes swap: no further cell erases it.
 #[test]
 fn a_disk_that_gets_another_content_between_cells_is_not_touched() {

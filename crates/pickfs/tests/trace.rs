@@ -1,7 +1,7 @@
 //! Recordings of real programs, and their replays: every call is there, nothing that identifies is,
 //! and what a replay leaves is what the program left.
 
-use crate::common::{Lab, Observation, Said, not_run, unable};
+use crate::common::{Lab, Loop, Observation, Said, not_run, unable};
 use pickfs_system::sys::file::drop_file_cache;
 use pickfs_target::workload::trace::{InFolder, play_in};
 use pickfs_trace::{Header, Kind, Target, Trace};
@@ -84,6 +84,36 @@ fn a_replay_leaves_the_same(way: &[&str]) {
         let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
         assert_eq!((outcome.differing, outcome.first, outcome.other_lengths), (0, None, 0));
         assert_eq!(shape(&folder.path().join("top0")), wanted);
+    }
+}
+
+/// To an offset, and a part of a file, where the file system has that.
+#[test]
+fn a_part_that_was_cloned_is_cloned() {
+    let lab = Lab::new();
+    if not_run(no_recording(&lab).or_else(|| unable(&["btrfs"]))) {
+        return;
+    }
+    let disk = Loop::btrfs(&lab.path("."), 128 << 20, &[], "defaults");
+    let work = disk.mount_point();
+    std::fs::write(work.join("source"), vec![b'x'; 64 << 10]).unwrap();
+    let clone = |name: &str, range: &str| format!("xfs_io -f -c 'reflink source {range}' {name}");
+    let script = [clone("part", "4096 8192 16384"), clone("near", "0 4096 0"), clone("far", "0 65536 0")].join(" && ");
+    let shown = work.display().to_string();
+    let words = ["record", "-o", "clone.pktrace", "--under", &shown, "--", "sh", "-c"];
+    lab.run(&[&words[..], &[&format!("cd {shown} && {script}")]].concat()).code(0);
+    let trace = pickfs_trace::read(&std::fs::read(lab.path("clone.pktrace")).unwrap()).unwrap();
+    assert_eq!(trace.ops.iter().filter(|op| op.kind == Kind::Clone).count(), 3);
+    for (folder, replaced) in [(work.as_path(), 0), (Path::new("/dev/shm"), 3)] {
+        let folder = tempfile::tempdir_in(folder).unwrap();
+        let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
+        assert_eq!((outcome.differing, outcome.replaced), (0, replaced), "{:?}", outcome.first);
+        let cloned = std::fs::read_dir(folder.path().join("top0")).unwrap().map(|entry| entry.unwrap().path());
+        let mut cloned: Vec<Vec<u8>> = cloned.map(|path| std::fs::read(path).unwrap()).collect();
+        cloned.sort_by_key(Vec::len);
+        let [part, source, near, far] = &cloned[..] else { panic!("{} files", cloned.len()) };
+        let same = [part[8192..] == source[4096..20480], near[4096..] == source[..], far[65536..] == source[..]];
+        assert_eq!(same, [true; 3], "{:?}", [part, source, near, far].map(Vec::len));
     }
 }
 

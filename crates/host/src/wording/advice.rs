@@ -174,7 +174,9 @@ impl Lines<'_> {
         let kind = self.usage.kind();
         let options = if self.mount.is_empty() { "defaults".to_string() } else { self.mount.join(",") };
         steps.push(step("mount", words(&["mount -t", kind, "-o", &options, from, FOLDER]), false));
-        steps.push(step(FSTAB, format!("{in_table} {FOLDER} {kind} {options} 0 0"), true));
+        // After the root (fstab(5)).
+        let pass = if self.usage.is_checked { 2 } else { 0 };
+        steps.push(step(FSTAB, format!("{in_table} {FOLDER} {kind} {options} 0 {pass}"), true));
         if self.in_place {
             steps.push(step("then", format!("chattr +C {FOLDER}"), true));
         }
@@ -318,15 +320,22 @@ mod tests {
                 "",
                 "",
                 "new disk: mkfs.ext4 /dev/DISK / mount: mount -t ext4 -o defaults /dev/DISK /mnt/FOLDER / \
-              fstab: UUID=UUID-OF-DISK /mnt/FOLDER ext4 defaults 0 0",
+              fstab: UUID=UUID-OF-DISK /mnt/FOLDER ext4 defaults 0 2",
             ),
             (
                 "ext4",
                 "-O ^has_journal",
                 "noatime",
                 "new disk: mkfs.ext4 -O ^has_journal /dev/DISK / \
-              mount: mount -t ext4 -o noatime /dev/DISK /mnt/FOLDER / fstab: UUID=UUID-OF-DISK /mnt/FOLDER ext4 noatime 0 0 / \
+              mount: mount -t ext4 -o noatime /dev/DISK /mnt/FOLDER / fstab: UUID=UUID-OF-DISK /mnt/FOLDER ext4 noatime 0 2 / \
               existing: tune2fs -O ^has_journal /dev/DISK / existing: mount -o remount,noatime /mnt/FOLDER",
+            ),
+            (
+                "jfs",
+                "",
+                "noatime",
+                "new disk: mkfs.jfs /dev/DISK / mount: mount -t jfs -o noatime /dev/DISK /mnt/FOLDER / \
+              fstab: UUID=UUID-OF-DISK /mnt/FOLDER jfs noatime 0 2 / existing: mount -o remount,noatime /mnt/FOLDER",
             ),
             (
                 "btrfs",

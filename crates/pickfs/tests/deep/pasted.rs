@@ -1,7 +1,7 @@
 //! The lines that a report says to paste, pasted: they give what was measured.
 
 use crate::common::{Loop, run, unable};
-use pickfs_core::plan::{Change, Discard, Target, Tunable, TunableDefault, TunableValue};
+use pickfs_core::plan::{Change, Discard, Target, Tunable, TunableDefault, TunableKind, TunableValue};
 use pickfs_host::wording::advice::{self, Advice, DISK, FOLDER};
 use pickfs_system::sys::devices::{effective_options, mount_of};
 use pickfs_target::stack::fs::{self, Filesystem, FsSpec, Variant};
@@ -200,6 +200,20 @@ fn lines_of_a_report_give_what_was_measured() {
         }
     }
     println!("{pasted} targets");
+}
+
+#[test]
+fn no_option_is_remounted_that_only_a_mount_takes() {
+    let driver = fs::find("ext4").unwrap();
+    let only_mount = |one: &&Tunable| one.kind == TunableKind::Mount && one.change == Change::MountAgain;
+    let values: Vec<_> = driver.tunables.rows().iter().filter(only_mount).flat_map(Tunable::others).collect();
+    assert!(values.iter().any(|value| value.words == ["nodelalloc"]));
+    for value in values {
+        let words: Vec<String> = value.words.iter().map(ToString::to_string).collect();
+        let advice = advice::of_target(&target(driver, "", "", &words.join(" ")), &[], &words).unwrap_or_default();
+        let remounted: Vec<_> = lines(&advice, "existing").filter(|line| line.contains("remount")).collect();
+        assert!(remounted.is_empty(), "{words:?}: {remounted:?}");
+    }
 }
 
 /// A file system that is made and mounted with values of its tunables.

@@ -26,7 +26,7 @@ fn shrunk() -> String {
         ("image = { dir = \".\", size = \"8GiB\" }", "memory = \"400MiB\""),
         ("clients = [10, 100]", "clients = [1, 3]\nserver = [\"max_wal_size=64MB\", \"shared_buffers=16MB\"]"),
         ("time = \"60s\"", "time = \"2s\""),
-        ("transactions = 1000", "transactions = 40\nselects = 100"),
+        ("transactions = 1000", "transactions = 40\nselects = 100\njournal = \"truncate\""),
         ("rows = 100000", "rows = 3000"),
         ("budget = \"6h\"", "rounds = 1"),
     ] {
@@ -88,7 +88,7 @@ fn assert_sqlite(folded: &Folded, cell: &FoldedCell) {
         assert!(value(folded, cell, phase, "time_ns") > 0.0);
     }
     assert!(value(folded, cell, "select", "device_read_bytes") > 50.0 * 4096.0, "{}", cell.target);
-    assert_eq!(cell.provenance.facts["sqlite journal_mode"], "wal");
+    assert_eq!(cell.provenance.facts["sqlite journal_mode"], "truncate");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Files and pipes: access that bypasses the page cache, and disposal of bytes that are not needed.
 
+use linux_raw_sys::general::file_clone_range;
+use linux_raw_sys::ioctl::FICLONERANGE;
 use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::pipe::SpliceFlags;
@@ -252,6 +254,16 @@ pub fn sync_range(file: impl AsFd, offset: u64, length: u64, flags: u32) -> io::
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// ioctl_ficlonerange(2): `length` bytes of a file, 0 for all to its end, share their blocks with
+/// another one.
+pub fn clone_range(source: impl AsFd, from: u64, length: u64, sink: impl AsFd, to: u64) -> Result<(), Errno> {
+    let src_fd = source.as_fd().as_raw_fd().into();
+    let mut range = file_clone_range { src_fd, src_offset: from, src_length: length, dest_offset: to };
+    // SAFETY: it reads the four numbers alone; both descriptors are borrowed and so open.
+    let done = unsafe { super::ioctl(sink, FICLONERANGE, &raw mut range) };
+    done.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Gives the kernel's pool of random numbers these bytes, as good as eight bits each. Only root

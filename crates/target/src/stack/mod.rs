@@ -95,6 +95,11 @@ pub enum Action {
         name: String,
         value: String,
     },
+    /// Has a setting of a device's queue restored that another one will change.
+    KeepQueue {
+        device: PathBuf,
+        name: String,
+    },
     /// Starts a program that stays, and waits until the given program succeeds.
     Daemon {
         argv: Argv,
@@ -138,6 +143,7 @@ impl Display for Action {
             }
             Action::Set { path, value, .. } => write!(out, "{value} to {}", path.display()),
             Action::SetQueue { device, name, value } => write!(out, "{name} of {} to {value}", device.display()),
+            Action::KeepQueue { device, name } => write!(out, "{name} of {}", device.display()),
         }
     }
 }
@@ -234,6 +240,7 @@ fn sentence(step: &Step) -> String {
         Action::MakeDirectory(path) | Action::MakeWorkFolder(path) => format!("make directory {}", path.display()),
         Action::Discard(path) => format!("discard {}", path.display()),
         Action::SetQueue { .. } => format!("set {}", step.action),
+        Action::KeepQueue { .. } => format!("keep {}", step.action),
         Action::MakeImage { path, bytes } => format!("make image {} of {bytes}", path.display()),
         Action::MakeZram { note, algorithm, bytes } => {
             format!("zram of {bytes} with {algorithm}, noted in {}", note.display())

@@ -160,13 +160,17 @@ impl<'a> Recipe<'a> {
     }
 }
 
-/// The scheduler first: it brings its own number of requests.
+/// The scheduler first: it brings its own number of requests, also when it is set back, and so that
+/// number is set back once more after it.
 fn queue_settings(target: &Target, device: &std::path::Path) -> Vec<Step> {
     let set = |says: String, name: &str, value: &str| {
         let (device, name, value) = (device.to_path_buf(), name.to_string(), value.to_string());
         Step::new(says, Action::SetQueue { device, name, value })
     };
-    let scheduler = target.scheduler.iter().map(|value| set("set the I/O scheduler".into(), "scheduler", value));
+    let keep = Action::KeepQueue { device: device.to_path_buf(), name: "nr_requests".into() };
+    let keep = Step::new("keep the queue's number of requests", keep);
+    let scheduler = target.scheduler.iter();
+    let scheduler = scheduler.flat_map(|value| [keep.clone(), set("set the I/O scheduler".into(), "scheduler", value)]);
     let queue = target.queue.0.iter();
     let queue =
         queue.map(|(name, value)| set(format!("set the queue's {name}"), name, value.as_str().unwrap_or_default()));
@@ -268,15 +272,16 @@ mod tests {
         let said = said(&target);
         let tail = [
             "discard all of the device: DEVICE",
+            "keep the queue's number of requests: nr_requests of DEVICE",
             "set the I/O scheduler: scheduler of DEVICE to none",
             "set the queue's nr_requests: nr_requests of DEVICE to 64",
             "fix vm.dirty_bytes: 1048576 to /proc/sys/vm/dirty_bytes",
         ];
-        assert_eq!(said[2..6], tail);
+        assert_eq!(said[2..7], tail);
         let words = said.iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
         assert_eq!(
             words,
-            ["make", "attach", "discard", "set", "set", "fix", "make", "make", "mount", "have", "make"],
+            ["make", "attach", "discard", "keep", "set", "set", "fix", "make", "make", "mount", "have", "make"],
             "{said:?}"
         );
     }

@@ -115,10 +115,12 @@ impl BuiltStack {
         let passes_not = self.above.iter().rev().filter(|mount| !mount.layer.passes_sync);
         let below = passes_not.map(|mount| mount.below());
         std::iter::once(self.root.as_path()).chain(below).try_for_each(sync)?;
-        match self.driver.and_then(|driver| driver.commit) {
-            Some(commit) => engine.output(&commit.words(&self.spec())).map(drop),
-            None => Ok(()),
-        }
+        self.commit().map_or(Ok(()), |words| engine.output(&words).map(drop))
+    }
+
+    /// The program that the driver adds to `syncfs(2)`.
+    pub(crate) fn commit(&self) -> Option<Argv> {
+        self.driver?.commit.map(|commit| commit.words(&self.spec()))
     }
 
     /// What the file system lies on, and the disks below all layers, each once.

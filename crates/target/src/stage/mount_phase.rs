@@ -29,6 +29,11 @@ impl Stage<'_, '_> {
         })
     }
 
+    /// What makes data durable in addition to `syncfs(2)`.
+    pub(crate) fn commit(&self) -> Option<Argv> {
+        self.stack.commit()
+    }
+
     /// A phase that does an operation on the device alone. It is mounted again, untimed; what that
     /// reads is counted.
     pub(crate) fn upkeep_unmounted(&mut self, phase: &str, operation: &str) -> Result<()> {

@@ -138,6 +138,7 @@ impl<'a> StepRunner<'a> {
         };
         let undo = match &action {
             Action::Set { path, value, instead_of } => Some(restore(path, value, instead_of.as_deref())?),
+            Action::KeepQueue { device, name } => Some(restore(&queue_file(device, name)?, "", None)?),
             _ => step.undo,
         };
         self.journal(&step.says, does, undo, link)?;
@@ -187,6 +188,7 @@ impl<'a> StepRunner<'a> {
             }
             Action::Set { path, value, .. } => setting::set(path, value)?,
             Action::SetQueue { .. } => unreachable!("it was made a setting of the kernel"),
+            Action::KeepQueue { .. } => {}
             Action::Daemon { argv, ready } => self.start_daemon(argv, ready, DAEMON_PATIENCE)?,
         }
         Ok(StepResult::Nothing)

@@ -36,6 +36,13 @@ impl Pool {
     }
 }
 
+/// How many files of that size to write, and make durable, before the next look at the bytes that
+/// are free, until no more than `least` are: half of what is missing, as btrfs and ZFS count a
+/// block as taken only when it is durable.
+pub(crate) fn files_until_durable(free: u64, least: u64, size: usize) -> u64 {
+    free.saturating_sub(least).div_ceil(size as u64).div_ceil(2)
+}
+
 /// A new file that is written in blocks from start to end, and then again.
 pub(crate) struct Ring<'a> {
     file: File,
@@ -94,6 +101,20 @@ impl Ring<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As where only what is durable counts as taken.
+    #[test]
+    fn the_mark_is_reached_and_not_passed() {
+        for (mut free, least, size) in [(1000, 300, 1), (1000, 999, 1), (1 << 40, 1 << 30, 1 << 20), (1000, 333, 7)] {
+            let mut looks = 0;
+            while let files @ 1.. = files_until_durable(free, least, size) {
+                assert!(files == 1 || free - files * size as u64 >= least, "{files} files of {size} in {free}");
+                (free, looks) = (free - files * size as u64, looks + 1);
+            }
+            assert!(free <= least && least - free < size as u64 && looks < 30, "{free} is left, after {looks} looks");
+        }
+        assert_eq!(files_until_durable(5, 9, 1), 0);
+    }
 
     #[test]
     fn a_ring_goes_round_and_damage_is_found() {

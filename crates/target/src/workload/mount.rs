@@ -1,6 +1,6 @@
 //! How long a mount and a check take, the more files there are and the fuller the disk is.
 
-use super::content::Pool;
+use super::content::{Pool, files_until_durable};
 use super::settings::{Counts, Flag, Size, settings};
 use super::{Description, Workload, described};
 use crate::stage::Stage;
@@ -91,18 +91,19 @@ impl Workload for Mount {
         let mut large = Files { folder: root.join("large"), size: LARGE, count: 0, pool: &pool };
         let empty = room(&root)?;
         for step in steps.all() {
-            stage.lay_out("writing files for the next step", |stage| {
-                let limits = stage.limits();
-                while match step {
-                    Step::Files(files) => small.count < files,
-                    Step::Full(percent) => room(&root)? > empty * (100 - percent) as f64 / 100.0,
-                } {
-                    limits()?;
-                    let files = if matches!(step, Step::Files(_)) { &mut small } else { &mut large };
-                    files.write_next()?;
+            let missing = |small: &Files| match step {
+                Step::Files(files) => Ok(files.saturating_sub(small.count)),
+                Step::Full(percent) => {
+                    room(&root).map(|free| files_until_durable(free, empty / 100 * (100 - percent), LARGE))
                 }
-                Ok(())
-            })?;
+            };
+            while let count @ 1.. = missing(&small)? {
+                let files = if matches!(step, Step::Files(_)) { &mut small } else { &mut large };
+                stage.lay_out("writing files for the next step", |stage| {
+                    let limits = stage.limits();
+                    (0..count).try_for_each(|_| limits().and_then(|()| files.write_next()))
+                })?;
+            }
             for what in steps.operations() {
                 for _ in stage.repeats() {
                     let phase = step.phase(what);
@@ -189,9 +190,9 @@ impl Files<'_> {
 
 /// Bytes that files may still take. btrfs counts among its free blocks what metadata will have
 /// (statfs(2) of it).
-fn room(at: &Path) -> Result<f64> {
+fn room(at: &Path) -> Result<u64> {
     let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
-    Ok(found.f_bavail as f64 * found.f_frsize as f64)
+    Ok(found.f_bavail * found.f_frsize)
 }
 
 #[cfg(test)]

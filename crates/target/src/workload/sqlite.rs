@@ -6,7 +6,7 @@
 //! hold after each phase.
 
 use crate::stack::{Place, argv};
-use crate::stage::{AfterPhase, Printed, Program, Stage};
+use crate::stage::{AfterPhase, Printed, Program, Stage, Timed};
 use crate::workload::settings::{Count, choice, settings};
 use crate::workload::staging::Staging;
 use crate::workload::{Description, Workload, described, text};
@@ -93,19 +93,22 @@ impl Workload for Sqlite {
         let folder = &staging.folder;
         let wanted: BTreeMap<String, ExpectedRows> = staging.noted()?;
         let database = stage.root().join("database");
+        let mut mode = String::new();
         for job in Job::ALL {
             let (phase, wanted) = (job.word(), &wanted[job.word()]);
             if *job == Job::Select {
                 look_up(stage, &amounts, folder, wanted.pages)?;
                 continue;
             }
-            stage.phase(phase, |p| {
+            let play = |p: &mut Timed| {
                 p.say("work_transactions", amounts.transactions_of(*job) as f64);
-                p.run(&script(&database, folder, phase))
-            })?;
+                p.output(&script(&database, folder, phase))
+            };
+            // Only a write-ahead log is kept from one connection to the next, and so only the
+            // script's own has the mode; nothing else of it prints.
+            mode = stage.phase_then(phase, play, |p, printed| printed.text(p))?;
             verify(stage, &database, wanted).with_context(|| format!("after phase {phase}"))?;
         }
-        let mode = stage.run(&statement(&database, "PRAGMA journal_mode"))?;
         stage.fact("sqlite journal_mode", mode.trim());
         Ok(())
     }

@@ -11,31 +11,35 @@ pub(super) struct Usage {
     remounts: &'static [&'static str],
     /// Words of mkfs that `tune2fs` takes too, and its features.
     tunes: &'static [&'static str],
+    /// Its fsck(8) repairs something when the machine starts. Those of xfs and btrfs do nothing;
+    /// others have none, or one that checks all of it each time.
+    pub(super) is_checked: bool,
     /// Mount options are properties.
     pub(super) is_pool: bool,
 }
 
-const USUAL: Usage = Usage { name: "", mkfs: "", kind: "", remounts: &[], tunes: &[], is_pool: false };
+const USUAL: Usage =
+    Usage { name: "", mkfs: "", kind: "", remounts: &[], tunes: &[], is_checked: false, is_pool: false };
 
 /// Sorted by name; without images that are packed once.
 pub(super) const USAGE: &[Usage] = &[
     Usage { name: "bcachefs", mkfs: "bcachefs format", ..USUAL },
     Usage { name: "btrfs", mkfs: "mkfs.btrfs", remounts: BTRFS, ..USUAL },
-    Usage { name: "exfat", mkfs: "mkfs.exfat", ..USUAL },
-    Usage { name: "ext2", mkfs: "mkfs.ext2", tunes: TUNE2FS, ..USUAL },
-    Usage { name: "ext3", mkfs: "mkfs.ext3", remounts: EXT, tunes: TUNE2FS, ..USUAL },
-    Usage { name: "ext4", mkfs: "mkfs.ext4", remounts: EXT, tunes: TUNE2FS, ..USUAL },
-    Usage { name: "f2fs", mkfs: "mkfs.f2fs", ..USUAL },
-    Usage { name: "jfs", mkfs: "mkfs.jfs", ..USUAL },
+    Usage { name: "exfat", mkfs: "mkfs.exfat", is_checked: true, ..USUAL },
+    Usage { name: "ext2", mkfs: "mkfs.ext2", tunes: TUNE2FS, is_checked: true, ..USUAL },
+    Usage { name: "ext3", mkfs: "mkfs.ext3", remounts: EXT, tunes: TUNE2FS, is_checked: true, ..USUAL },
+    Usage { name: "ext4", mkfs: "mkfs.ext4", remounts: EXT, tunes: TUNE2FS, is_checked: true, ..USUAL },
+    Usage { name: "f2fs", mkfs: "mkfs.f2fs", is_checked: true, ..USUAL },
+    Usage { name: "jfs", mkfs: "mkfs.jfs", is_checked: true, ..USUAL },
     Usage { name: "nilfs2", mkfs: "mkfs.nilfs2", ..USUAL },
     Usage { name: "ntfs", mkfs: "mkntfs -Q", ..USUAL },
     Usage { name: "ntfs-3g", mkfs: "mkntfs -Q", ..USUAL },
     Usage { name: "ntfs3", mkfs: "mkntfs -Q", ..USUAL },
     Usage { name: "reiser4", mkfs: "mkfs.reiser4", ..USUAL },
-    Usage { name: "reiserfs", mkfs: "mkfs.reiserfs", ..USUAL },
+    Usage { name: "reiserfs", mkfs: "mkfs.reiserfs", is_checked: true, ..USUAL },
     Usage { name: "tmpfs", remounts: &["nr_inodes", "size"], ..USUAL },
     Usage { name: "udf", mkfs: "mkudffs --media-type=hd", ..USUAL },
-    Usage { name: "vfat", mkfs: "mkfs.fat", ..USUAL },
+    Usage { name: "vfat", mkfs: "mkfs.fat", is_checked: true, ..USUAL },
     Usage { name: "xfs", mkfs: "mkfs.xfs", ..USUAL },
     Usage { name: "zfs", mkfs: "zpool create", is_pool: true, ..USUAL },
 ];
@@ -51,10 +55,9 @@ const BTRFS: &[&str] = &[
     "max_inline", "noautodefrag", "nobarrier", "nodatacow", "nodatasum", "nodiscard", "noflushoncommit", "nossd",
     "notreelog", "ssd", "treelog",
 ];
-/// ext4(5); `data=` only a first mount takes.
+/// ext4(5); `data=` and `nodelalloc` only a first mount takes.
 const EXT: &[&str] = &[
-    "auto_da_alloc", "barrier", "commit", "delalloc", "discard", "noauto_da_alloc", "nobarrier", "nodelalloc",
-    "nodiscard", "stripe",
+    "auto_da_alloc", "barrier", "commit", "delalloc", "discard", "noauto_da_alloc", "nobarrier", "nodiscard", "stripe",
 ];
 /// tune2fs(8): options, and features behind `-O`.
 const TUNE2FS: &[&str] = &[

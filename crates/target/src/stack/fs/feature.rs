@@ -140,15 +140,20 @@ impl FsState<'_> {
         self.mount.iter().any(|option| options.contains(&option.as_str()))
     }
 
-    /// Whether `-O a,b`, as one word or two, switched a feature on; the last mention counts.
     pub(crate) fn made_with(&self, feature: &str) -> bool {
+        self.switched(feature) == Some(true)
+    }
+
+    /// Whether `-O a,b`, as one word or two, switched a feature on or off; the last mention counts.
+    pub(super) fn switched(&self, feature: &str) -> Option<bool> {
         let mut words = self.mkfs.iter();
-        let mut on = false;
+        let mut on = None;
         while let Some(word) = words.next() {
             let Some(rest) = word.trim_start().strip_prefix("-O") else { continue };
             let list = if rest.trim().is_empty() { words.next().map_or("", String::as_str) } else { rest };
             for name in list.split(',').map(str::trim) {
-                on = name == feature || (on && name.strip_prefix('^') != Some(feature));
+                let is_off = name == "none" || name.strip_prefix('^') == Some(feature);
+                on = if name == feature || is_off { Some(!is_off) } else { on };
             }
         }
         on

@@ -126,6 +126,9 @@ pub struct Filesystem {
     /// does that.
     #[serde(default, deserialize_with = "list")]
     preen: &'static [&'static str],
+    /// The feature with which the kernel repairs it itself, unless mkfs was asked to leave it out.
+    #[serde(borrow)]
+    preen_without: Option<&'static str>,
     /// Why a power cut cannot be tried on it.
     #[serde(borrow)]
     pub uncut: Option<&'static str>,
@@ -207,7 +210,8 @@ impl Filesystem {
     }
 
     pub(crate) fn preen(&self, spec: &FsSpec) -> Argv {
-        filled(self.preen, spec)
+        let lacks = |feature| spec.state(&Facts::new()).switched(feature) == Some(false);
+        if self.preen_without.is_none_or(lacks) { filled(self.preen, spec) } else { Argv::new() }
     }
 
     pub(crate) fn facts(&self, spec: &FsSpec) -> Vec<(&'static str, Argv)> {

@@ -117,7 +117,8 @@ pub(super) fn command(driver: &Filesystem, spec: &FsSpec, more: impl IntoIterato
 /// The spec's mount options, after a word against discards, unless the spec itself says something
 /// about them.
 pub(super) fn with_discard(no_discard: Option<&str>, spec: &FsSpec) -> Vec<String> {
-    let own = spec.mount.iter().any(|option| option.starts_with("discard") || option == "nodiscard");
+    let name = |option: &String| option.split('=').next().is_some_and(|name| ["discard", "nodiscard"].contains(&name));
+    let own = spec.mount.iter().any(name);
     let quiet = no_discard.filter(|_| !spec.discard && !own);
     quiet.into_iter().map(String::from).chain(spec.mount.iter().cloned()).collect()
 }

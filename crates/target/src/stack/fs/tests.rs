@@ -184,6 +184,8 @@ fn mounts_and_unmounts_are_the_ordinary_programs() {
         ("ext4", "noatime", "mount -t ext4 -o noatime DEV MP", "umount MP"),
         ("btrfs", "discard=async", "mount -t btrfs -o discard=async DEV MP", "umount MP"),
         ("f2fs", "noatime", "mount -t f2fs -o nodiscard,noatime DEV MP", "umount MP"),
+        ("f2fs", "discard_unit=block", "mount -t f2fs -o nodiscard,discard_unit=block DEV MP", "umount MP"),
+        ("f2fs", "discard", "mount -t f2fs -o discard DEV MP", "umount MP"),
         ("zfs", "noatime", "zpool import -o cachefile=none -d /dev pickfs", "zpool export pickfs"),
         // Past `mount.ntfs`, which is ntfs-3g.
         ("ntfs", "uid=1", "mount --internal-only -t ntfs -o uid=1 DEV MP", "umount MP"),
@@ -203,6 +205,28 @@ fn mounts_and_unmounts_are_the_ordinary_programs() {
             (short(fs.mount(&spec)), short(fs.mounting.unmount(&spec))),
             (mount.to_string(), unmount.to_string())
         );
+    }
+}
+
+/// At a boot, and so after a power cut.
+#[test]
+fn what_the_kernel_does_not_repair_is_repaired_before_the_mount() {
+    for (name, mkfs, preened) in [
+        ("ext2", "", true),
+        ("ext3", "", false),
+        ("ext4", "", false),
+        ("ext4", "-O ^has_journal", true),
+        ("ext4", "-O extent,^has_journal -m 0", true),
+        ("ext4", "-O ^has_journal -O has_journal", false),
+        ("ext4", "-O none", true),
+        ("ext4", "-O ^metadata_csum", false),
+        ("xfs", "", false),
+    ] {
+        let fs = find(name).unwrap();
+        let mkfs = mkfs.split_whitespace().map(String::from).collect();
+        let spec = FsSpec { mkfs, ..spec(fs, None, Discard::None) };
+        let words = if preened { "e2fsck -p /dev/DEV" } else { "" };
+        assert_eq!(fs.preen(&spec).join(" "), words, "{name} {:?}", spec.mkfs);
     }
 }
 

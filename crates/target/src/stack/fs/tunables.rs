@@ -92,6 +92,19 @@ mod tests {
         }
     }
 
+    /// A cell without `discard` is mounted with the option against discards, which no value of a
+    /// tunable may need.
+    #[test]
+    fn what_a_value_needs_is_asked_for() {
+        for tunable in find("f2fs").unwrap().tunables.rows().iter().filter(|tunable| tunable.name == "discard_unit") {
+            assert!(tunable.values.iter().all(|value| value.words.contains(&"discard")), "{:?}", tunable.values);
+        }
+        // bch2_remount() in fs/bcachefs/fs.c of Linux 6.12 takes none of its own options.
+        let rows = find("bcachefs").unwrap().tunables.rows().iter();
+        let remounted = rows.filter(|tunable| tunable.change.words().contains("remount")).map(|tunable| tunable.name);
+        assert_eq!(remounted.collect::<Vec<_>>(), ["atime"]);
+    }
+
     #[test]
     fn what_mkfs_did_not_do_is_a_mismatch() {
         let text = "Filesystem features: has_journal extent,  fast_commit\nInode size:\t          256\n";

@@ -1,7 +1,9 @@
 //! Files of 1 MiB: until none fits, and removed again.
 
 use super::{AT_MOST, FILE, GIB, GIVEN_BACK, PAUSE, Pool, room};
-use crate::stage::Timed;
+use crate::stack::Argv;
+use crate::stage::{Stage, Timed};
+use crate::workload::content::files_until_durable;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -15,14 +17,16 @@ pub(super) struct Fill<'a> {
     pub(super) pool: &'a Pool,
     /// Complete ones.
     pub(super) files: u64,
-    /// Free when it was empty, and when it was full.
+    /// Unused when it was empty, and when it was full: root fills what is kept for root too.
     pub(super) room: [u64; 2],
+    /// What makes durable in addition to `syncfs(2)`.
+    pub(super) commit: Option<Argv>,
 }
 
 impl Fill<'_> {
     /// The error is the one that a full file system gives; any other fails the cell.
     pub(super) fn until_full(&mut self, p: &mut Timed) -> Result<()> {
-        self.room[0] = room(&self.root)?.free;
+        self.room[0] = room(&self.root)?.unused;
         let limits = p.limits();
         loop {
             limits()?;
@@ -33,20 +37,26 @@ impl Fill<'_> {
             }
         }
         ensure!(self.files > 0, "not one file of 1 MiB fits");
-        self.room[1] = room(&self.root)?.free;
+        let full = room(&self.root)?;
+        self.room[1] = full.unused;
         p.handled(self.files * FILE as u64, self.files);
         p.say("filled_bytes", (self.files * FILE as u64) as f64);
-        p.say("free_when_full_bytes", self.room[1] as f64);
+        p.say("free_when_full_bytes", full.free as f64);
         p.done_times(self.files as f64 * FILE as f64 / GIB);
         Ok(())
     }
 
     /// What is fuller may have no room to be rebuilt in.
-    pub(super) fn a_third(&mut self) -> Result<()> {
-        let first = room(&self.root)?.free;
-        while room(&self.root)?.free > first / 3 * 2 {
-            self.write_next().context("filling a third of it")?;
-            self.files += 1;
+    pub(super) fn a_third(&mut self, stage: &mut Stage) -> Result<()> {
+        let least = room(&self.root)?.free / 3 * 2;
+        while let files @ 1.. = files_until_durable(room(&self.root)?.free, least, FILE) {
+            stage.lay_out("filling a third of it", |_| {
+                (0..files).try_for_each(|_| {
+                    self.write_next()?;
+                    self.files += 1;
+                    Ok(())
+                })
+            })?;
         }
         Ok(())
     }
@@ -67,9 +77,12 @@ impl Fill<'_> {
         let removed: Vec<u64> = (0..self.files).step_by(2).collect();
         p.removed(removed.len() as u64 * FILE as u64, removed.len() as u64);
         removed.iter().try_for_each(|number| std::fs::remove_file(self.path(*number)))?;
+        // btrfs and ZFS free the space with a commit, which else comes when their own timer is due.
+        p.own(|| Ok(rustix::fs::syncfs(File::open(&self.root)?)?))?;
+        self.commit.iter().try_for_each(|words| p.command(words))?;
         let share = removed.len() as f64 / self.files as f64 * GIVEN_BACK;
         let wanted = self.room[1] as f64 + self.room[0].saturating_sub(self.room[1]) as f64 * share;
-        let free = p.until(AT_MOST, PAUSE, || Ok(room(&self.root)?.free as f64 >= wanted))?;
+        let free = p.until(AT_MOST, PAUSE, || Ok(room(&self.root)?.unused as f64 >= wanted))?;
         ensure!(free, "the space of removed files was not free after {} s", AT_MOST.as_secs());
         Ok(())
     }
@@ -123,7 +136,7 @@ mod tests {
     #[test]
     fn files_that_changed_are_found() {
         let (folder, pool) = (tempfile::tempdir().unwrap(), Pool::new(3, 1 << 20));
-        let mut fill = Fill { root: folder.path().into(), pool: &pool, files: 0, room: [0; 2] };
+        let mut fill = Fill { root: folder.path().into(), pool: &pool, files: 0, room: [0; 2], commit: None };
         for _ in 0..3 {
             fill.write_next().unwrap();
             fill.files += 1;

@@ -199,7 +199,7 @@ impl<'a> Work<'a> {
     fn new(root: PathBuf, pool: &'a Pool) -> Work<'a> {
         Work {
             pool,
-            fill: Fill { root, pool, files: 0, room: [0; 2] },
+            fill: Fill { root, pool, files: 0, room: [0; 2], commit: None },
             twice: None,
             pieces: None,
             held: None,
@@ -233,8 +233,12 @@ impl<'a> Work<'a> {
                 stage.lay_out("writing half of it anew", |_| held.change())
             }
             Operation::Degraded => {
-                stage.lay_out("filling a third of it", |_| self.fill.a_third())?;
+                self.fill.a_third(stage)?;
                 stage.degrade()
+            }
+            Operation::Remove => {
+                self.fill.commit = stage.commit();
+                Ok(())
             }
             Operation::Shrink => {
                 let cut = self.cut.insert(TailFiles::new(root.join("cut"), pool, stage.device_bytes()));
@@ -319,12 +323,16 @@ fn read_anew(path: &Path) -> Result<Vec<u8>> {
 /// Bytes.
 struct Room {
     of_all: u64,
+    /// For files of all users.
     free: u64,
+    /// With what is kept for root.
+    unused: u64,
 }
 
 fn room(at: &Path) -> Result<Room> {
     let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
-    Ok(Room { of_all: found.f_blocks * found.f_frsize, free: found.f_bavail * found.f_frsize })
+    let [of_all, free, unused] = [found.f_blocks, found.f_bavail, found.f_bfree].map(|blocks| blocks * found.f_frsize);
+    Ok(Room { of_all, free, unused })
 }
 
 #[cfg(test)]

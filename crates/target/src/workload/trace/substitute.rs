@@ -2,6 +2,7 @@
 //! time is counted.
 
 use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing};
+use pickfs_system::sys::file::clone_range;
 use pickfs_trace::Op;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -79,14 +80,11 @@ pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -
     })
 }
 
-/// FICLONE and FICLONERANGE: the bytes are copied.
+/// FICLONE, which is FICLONERANGE of all: the bytes are copied.
 pub(crate) fn clone(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> CallOutcome {
-    let whole = op.length == 0 && op.offset == 0;
-    let done = if whole {
-        both(replay_dir, op.other, op.object, |source, sink| nothing(rustix::fs::ioctl_ficlone(sink, source)))
-    } else {
-        Err(Errno::OPNOTSUPP)
-    };
+    let done = both(replay_dir, op.other, op.object, |source, sink| {
+        nothing(clone_range(source, op.offset, op.length, sink, op.flags))
+    });
     or_else(op, done, || {
         both(replay_dir, op.other, op.object, |source, sink| {
             let length = if op.length == 0 { rustix::fs::fstat(source)?.st_size as u64 } else { op.length };
