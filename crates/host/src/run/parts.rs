@@ -27,7 +27,8 @@ pub enum Part {
 
 /// Has cells done elsewhere.
 pub trait CellJobs {
-    /// These cells of the plan as it is now will be asked for, in this order, and may be begun; a cell may be named again.
+    /// These cells of the plan, as it is now, will be asked for, in this order, and may be begun; a
+    /// cell may be named again.
     fn expect(&mut self, plan: &Plan, cells: &[Cell]) -> Result<()>;
     /// Waits for a cell.
     fn wait(&mut self, cell: &Cell) -> Result<Part>;

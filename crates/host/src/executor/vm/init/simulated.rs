@@ -98,7 +98,8 @@ pub(crate) fn shorten_turns() -> Result<()> {
             .with_context(|| format!("the scheduler's {name} is fixed"))?;
     }
     // A thread of the kernel with a low priority (khugepaged, each ten seconds) would wait for
-    // milliseconds, and the clock goes slower for it as long: on a processor of its own it would not.
+    // milliseconds, and the clock goes slower for it as long: on a processor of its own it would
+    // not.
     rustix::process::setpriority_user(rustix::process::Uid::ROOT, 0).context("the threads keep their priorities")
 }
 
