@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use pickfs_core::journal::fold_file;
 use pickfs_core::plan::{Plan, Stop};
 use pickfs_host::analysis as decide;
+use pickfs_host::executor;
 use pickfs_host::run::{self, Forecast};
 use pickfs_host::wording::history::repeats as repeats_in_words;
 use pickfs_host::wording::text::percent_up;
@@ -28,6 +29,12 @@ pub(crate) fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
     })?;
     let mut text = in_words(&forecast, &plan.stop, pilot);
     if let Some(run) = &folded.run {
+        if executor::find(executor::ALL, &run.plan.executor).is_some_and(|found| found.brings_its_own()) {
+            let _ = writeln!(
+                text,
+                "  these times are by the clocks of guests, without what their machines take to boot and to compute"
+            );
+        }
         let observed = decide::observe(&folded, &run.plan);
         for advice in decide::repeats_advice(&folded, &observed) {
             let _ = writeln!(text, "  {}", repeats_in_words(&advice));

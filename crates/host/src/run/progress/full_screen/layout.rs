@@ -15,7 +15,7 @@ const ALL_KEYS: [&str; 5] = [
     "p       wait before the next cell, until p is pressed again; a budget of time goes on",
     "o       write the page of what is known so far, before the next cell",
     "?       hide these lines",
-    "Ctrl-C  stop now, and undo",
+    "Ctrl-C  stop after this step",
 ];
 const NARROWEST_AXIS: usize = 16;
 const WIDEST_AXIS: usize = 60;
