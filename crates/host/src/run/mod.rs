@@ -42,7 +42,7 @@ use pickfs_core::plan::{Cell, Plan, Stop, Turn};
 use pickfs_core::protocol::{Check, Checked, Erasure, Job};
 use pickfs_system::process::Interrupted;
 use pickfs_system::visible::visible_lines;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use supervise::{JobEnd, Supervisor};
 
@@ -74,13 +74,24 @@ pub fn begin(
 /// fails.
 pub fn aside(plan: &Plan, executors: Executors, journal: &Path, progress: &mut dyn Progress) -> Result<Finish> {
     let session = new_run(plan, executors, journal)?;
+    let path = session.journal.path().to_path_buf();
     let id = session.journal.folded().run.as_ref().map(|run| run.id.clone()).unwrap_or_default();
     let finish = run_session(session, &[], progress);
-    // What could not be undone is for `pickfs clean`, which needs both.
-    if finish.is_ok() {
-        trust::forget(&id);
+    if finish.is_err() && Active::entry(&id).is_some_and(|entry| entry.exists()) {
+        return finish.with_context(|| NotUndone(path));
     }
+    trust::forget(&id);
     finish
+}
+
+/// The journal of a run aside, which `pickfs clean` needs.
+#[derive(Debug)]
+pub struct NotUndone(PathBuf);
+
+impl std::fmt::Display for NotUndone {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "not all was undone; `pickfs clean` does that, by {}", self.0.display())
+    }
 }
 
 /// With the plan in a new journal.

@@ -170,11 +170,15 @@ impl Index {
     /// Reads the journal before the others are kept waiting. Nothing happens to an entry that is
     /// there, unless it has a problem: that may have been of the moment, such as a copy under way.
     pub(crate) fn add(&mut self, store: &Store, hash: &str) -> Result<()> {
-        let known = "SELECT 1 FROM journal WHERE hash = ?1 AND problem = ''";
-        if self.connection.query_row(known, [hash], |_| Ok(())).optional()?.is_some() {
+        let known = "SELECT problem FROM journal WHERE hash = ?1";
+        let known: Option<String> = self.connection.query_row(known, [hash], |row| row.get(0)).optional()?;
+        if known.as_deref() == Some("") {
             return Ok(());
         }
         let (entry, found) = read(store, hash);
+        if known.is_some_and(|problem| problem == entry.problem) {
+            return Ok(());
+        }
         let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change.execute("DELETE FROM journal WHERE hash = ?1 AND problem != ''", [hash])?;
         let superseded = supersede(&change, &entry, store)?;

@@ -319,7 +319,7 @@ impl Watch<'_> {
     fn until_it_ends(&mut self) -> Result<Option<Brought>> {
         // One that is under way since an earlier session is looked after.
         let mut job = self.jobs.read().pop().map(|(job, _)| job);
-        let (mut is_own, mut bytes) = (false, 0);
+        let mut is_own = false;
         loop {
             let goes_on = job.as_ref().map_or(Ok(true), |job| self.waited(job))?;
             if !goes_on {
@@ -329,8 +329,6 @@ impl Watch<'_> {
             let was_stopped = brought.as_ref().is_some_and(|brought| brought.code == i32::from(STOPPED));
             match brought {
                 Some(brought) if self.stops > 0 || (is_own && !was_stopped) => return Ok(Some(brought)),
-                // A partition's limit may end each job, of which each gets on.
-                Some(brought) if brought.bytes > bytes => (bytes, self.tries) = (brought.bytes, 0),
                 _ if self.stops > 0 => bail!("stopped before the run had begun"),
                 _ => {}
             }

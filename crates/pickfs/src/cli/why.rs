@@ -236,7 +236,7 @@ impl Arguments {
         let mut compared = self.compared(plan, of_run, &cells, pairs);
         if let Some(plan) = &of_run.here {
             if let Err(error) = here::estimate(&mut compared, plan, &folder.0) {
-                if error.is::<here::CutOff>() {
+                if error.is::<run::NotUndone>() {
                     std::mem::forget(folder);
                 }
                 return Err(error);

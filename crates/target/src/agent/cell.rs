@@ -428,11 +428,10 @@ fn subject(stack: &BuiltStack) -> Result<Subject> {
         Some(first) => devices::members_of_btrfs(first).into_iter().filter(|member| *member != first).collect(),
         None => stack.more_devices.iter().filter_map(|device| devices::device_number(device)).collect(),
     };
-    let lowest = stack.disks.first().and_then(|disk| devices::device_number(disk)).or(device);
     Ok(Subject {
         device,
         beside,
-        below: lowest.and_then(devices::below),
+        below: device.and_then(devices::below),
         mount_point: stack.stored(),
         filesystem: devices::mount_of(&stack.stored().canonicalize()?)?.fs_type,
     })

@@ -2,11 +2,11 @@
 
 use crate::probe::Subject;
 use crate::stack::fs::{Filesystem, FsSpec, of_kernel};
-use crate::stack::layer::{self, Opening};
+use crate::stack::layer::Opening;
 use crate::stack::{AboveMount, Argv};
 use crate::steps::StepRunner;
 use anyhow::{Context, Result};
-use pickfs_core::plan::{Chosen, Target};
+use pickfs_core::plan::Target;
 use pickfs_system::sys::devices;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -131,13 +131,6 @@ impl BuiltStack {
         all
     }
 
-    /// Whether the disk below an image must have given what the file system reads: where reads do
-    /// not pass by the page cache of the image, unless a layer has stored less.
-    pub(crate) fn is_read_below(&self, is_buffered: impl Fn(&Path) -> bool) -> bool {
-        let stores_less = |chosen: &Chosen| layer::find(&chosen.name).is_some_and(|layer| layer.stores_less);
-        !self.target.layers.iter().any(stores_less) && self.all_devices().into_iter().any(is_buffered)
-    }
-
     /// Whether what lies below may have data of the unmounted file system in memory: layers, some
     /// of which have caches, or the file system that an image lies on.
     pub(crate) fn is_cached_below(&self) -> bool {
@@ -199,18 +192,5 @@ mod tests {
             let stack = BuiltStack { device: Some("/dev/md0".into()), more_devices, disks, ..BuiltStack::default() };
             assert_eq!(stack.all_devices(), paths(expected));
         }
-    }
-
-    #[test]
-    fn images_below_layers_are_a_second_witness_unless_a_layer_stores_less() {
-        let is_loop = |device: &Path| device.starts_with("/dev/loop1");
-        let below = |layers: &[&str], disks: &[&str]| {
-            let layers = layers.iter().map(|name| Chosen { name: (*name).into(), ..Chosen::default() }).collect();
-            let (target, disks) = (Target { layers, ..Target::default() }, disks.iter().map(PathBuf::from).collect());
-            BuiltStack { device: Some("/dev/dm-0".into()), disks, target, ..BuiltStack::default() }
-                .is_read_below(is_loop)
-        };
-        assert!(below(&["luks"], &["/dev/loop1"]) && below(&["md", "luks"], &["/dev/sda", "/dev/loop1"]));
-        assert!(!below(&["luks"], &["/dev/sda"]) && !below(&["lvmvdo", "luks"], &["/dev/loop1"]));
     }
 }

@@ -153,6 +153,11 @@ impl Stage<'_, '_> {
         self.deadline.check()
     }
 
+    /// In the midst of what is laid out.
+    pub(crate) fn make_durable(&self) -> Result<()> {
+        self.stack.make_durable(self.runner)
+    }
+
     /// Times what is no part of the job and explains it. It starts settled, with unchanged caches,
     /// and only what the workload makes of these times is reported.
     pub(crate) fn aside(
@@ -326,12 +331,13 @@ impl Stage<'_, '_> {
     }
 
     /// What must have seen the device's reads too. A loop device that does not pass by the page
-    /// cache of its file can be read without any disk, whatever layers lie on it; the disk under a
-    /// directory that is there already is read by others as well.
+    /// cache of its file can be read without any disk; the disk under a directory that is there
+    /// already is read by others as well. What layers read of the disks below has no counter: each
+    /// reads more or less than is read of it.
     fn witness(&self) -> Option<&'static str> {
         match self.stack.driver {
             None => Some(WORKLOAD_READ_BYTES),
-            Some(_) => self.stack.is_read_below(is_buffered).then_some(READ_BYTES_BELOW),
+            Some(_) => self.stack.device.as_deref().is_some_and(is_buffered).then_some(READ_BYTES_BELOW),
         }
     }
 

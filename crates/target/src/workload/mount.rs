@@ -97,13 +97,15 @@ impl Workload for Mount {
                     room(&root).map(|free| files_until_durable(free, empty / 100 * (100 - percent), LARGE))
                 }
             };
-            while let count @ 1.. = missing(&small)? {
-                let files = if matches!(step, Step::Files(_)) { &mut small } else { &mut large };
-                stage.lay_out("writing files for the next step", |stage| {
+            stage.lay_out("writing files for the next step", |stage| {
+                while let count @ 1.. = missing(&small)? {
+                    let files = if matches!(step, Step::Files(_)) { &mut small } else { &mut large };
                     let limits = stage.limits();
-                    (0..count).try_for_each(|_| limits().and_then(|()| files.write_next()))
-                })?;
-            }
+                    (0..count).try_for_each(|_| limits().and_then(|()| files.write_next()))?;
+                    stage.make_durable()?;
+                }
+                Ok(())
+            })?;
             for what in steps.operations() {
                 for _ in stage.repeats() {
                     let phase = step.phase(what);

@@ -90,7 +90,7 @@ impl Progress for Terminal {
         self.keys = Keys::listen(|event| {
             if matches!(event, Event::Key(b'q')) && !end_requested() {
                 request_end();
-                tell("ending after this cell, then the report; Ctrl-C stops now");
+                tell("ending after this cell, then the report; Ctrl-C stops after this step");
             }
         });
         if self.keys.is_some() {

@@ -13,7 +13,7 @@ use pickfs_host::wording::why as words;
 use pickfs_system::process::Interrupted;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Samples are few in a short phase.
 const ROUNDS: u32 = 5;
@@ -57,16 +57,6 @@ pub(super) fn estimate(compared: &mut [Compared], plan: &Plan, folder: &Path) ->
     Ok(())
 }
 
-/// The journal of a run that is to be undone by `pickfs clean`, so it is kept.
-#[derive(Debug)]
-pub(super) struct CutOff(PathBuf);
-
-impl std::fmt::Display for CutOff {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "sampling was cut off; `pickfs clean` undoes what is left of {}", self.0.display())
-    }
-}
-
 /// The phases of each target and work that were sampled, the mean of all rounds.
 struct Seen(BTreeMap<(String, String), Vec<Breakdown>>);
 
@@ -78,8 +68,7 @@ impl Seen {
         let journal = folder.join("run.jsonl");
         // Executors are for the whole program's life, and so is this one.
         let executor: &'static dyn Executor = Box::leak(Box::new(executor));
-        let finish = run::aside(&plan, &[executor], &journal, &mut Lines::default());
-        if finish.with_context(|| CutOff(journal.clone()))? == Finish::Stopped {
+        if run::aside(&plan, &[executor], &journal, &mut Lines::default())? == Finish::Stopped {
             bail!(Interrupted);
         }
         Seen::read(&fold_file(&journal)?, &folder)

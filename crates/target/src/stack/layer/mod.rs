@@ -131,8 +131,6 @@ pub struct Layer {
     /// What lies on it reaches the same place of the first device below, and it keeps nothing of
     /// that itself.
     pub passes: bool,
-    /// It deduplicates or compresses, so that the devices below give less than it does.
-    pub stores_less: bool,
     /// It takes host-managed disks, and what lies on it is written anywhere.
     pub takes_zones: bool,
     /// The last device below gets dm-log-writes' log of the first.
@@ -186,7 +184,6 @@ impl Default for Layer {
             least_devices: 1,
             most_devices: None,
             passes: false,
-            stores_less: false,
             takes_zones: false,
             logs: false,
             tunables: Tunables(""),

@@ -49,16 +49,18 @@ impl Fill<'_> {
     /// What is fuller may have no room to be rebuilt in.
     pub(super) fn a_third(&mut self, stage: &mut Stage) -> Result<()> {
         let least = room(&self.root)?.free / 3 * 2;
-        while let files @ 1.. = files_until_durable(room(&self.root)?.free, least, FILE) {
-            stage.lay_out("filling a third of it", |_| {
-                (0..files).try_for_each(|_| {
+        stage.lay_out("filling a third of it", |stage| {
+            while let files @ 1.. = files_until_durable(room(&self.root)?.free, least, FILE) {
+                let limits = stage.limits();
+                for _ in 0..files {
+                    limits()?;
                     self.write_next()?;
                     self.files += 1;
-                    Ok(())
-                })
-            })?;
-        }
-        Ok(())
+                }
+                stage.make_durable()?;
+            }
+            Ok(())
+        })
     }
 
     fn write_next(&self) -> std::io::Result<()> {
