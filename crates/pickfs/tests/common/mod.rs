@@ -285,9 +285,20 @@ impl Loop {
     }
 
     pub fn unmount(&mut self) {
-        if std::mem::take(&mut self.mounted) {
-            run(&["umount", &self.mount_point().display().to_string()]);
-        }
+        assert!(self.is_unmounted(), "{} stays mounted", self.mount_point().display());
+    }
+
+    /// A program that another test starts has our open files until it is executed.
+    fn is_unmounted(&mut self) -> bool {
+        let place = self.mount_point();
+        let unmount = |_| {
+            let is_done = Command::new("umount").arg(&place).status().is_ok_and(|status| status.success());
+            if !is_done {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            is_done
+        };
+        !std::mem::take(&mut self.mounted) || (0..100).any(unmount)
     }
 
     pub fn mount_point(&self) -> PathBuf {
@@ -297,9 +308,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        if self.mounted {
-            let _ = Command::new("umount").arg(self.mount_point()).status();
-        }
+        self.is_unmounted();
         let _ = Command::new("losetup").args(["--detach", &self.device]).status();
     }
 }

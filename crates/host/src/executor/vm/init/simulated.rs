@@ -97,9 +97,9 @@ pub(crate) fn shorten_turns() -> Result<()> {
         std::fs::write(format!("{SCHEDULER}/{name}"), ns)
             .with_context(|| format!("the scheduler's {name} is fixed"))?;
     }
-    // All have one priority. A thread of the kernel with a low one (khugepaged, each ten seconds) would wait for
-    // milliseconds, and the clock goes slower for it as long: on a processor of its own it would
-    // not.
+    // All have one priority. A thread of the kernel with a low one (khugepaged, each ten seconds)
+    // would wait for milliseconds, and the clock goes slower for it as long: on a processor of its
+    // own it would not.
     rustix::process::setpriority_user(rustix::process::Uid::ROOT, 0).context("the threads keep their priorities")
 }
 
