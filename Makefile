@@ -24,7 +24,7 @@ build: install-build
 
 deps: install-build install-run install-test install-deep
 
-# What a contributor needs, in eleven minutes on two processors, three of them compiling. As root it uses loop devices, guests,
+# What a contributor needs, in ten minutes on two processors, three of them compiling. As root it uses loop devices, guests,
 # and images in temporary folders; what cannot run says why.
 test: install-run install-test install-build
 	cargo test --locked --no-run
