@@ -172,8 +172,10 @@ fn a_bonnie_with_too_little_to_do_fails_and_says_what_to_give() {
     );
     let folded = lab.folded();
     let why = failed(&folded.cells[0]);
-    for part in ["bonnie++ printed +++++ for ", "sequential-stat", "`files`", "missing = \"leave-out\""] {
+    for part in ["bonnie++ printed +++++ for ", "sequential-stat", "`files`"] {
         assert!(why.contains(part), "{part} is not in: {why}");
     }
+    // A fast machine does all of it too fast.
+    assert!(["missing = \"leave-out\"", "no part is left to report"].iter().any(|end| why.contains(end)), "{why}");
     lab.assert_nothing_left();
 }
