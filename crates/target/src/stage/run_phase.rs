@@ -148,7 +148,7 @@ impl Stage<'_, '_> {
     /// now on it is what a cold start must make the device read.
     pub(crate) fn lay_out(&mut self, what: &str, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         work(self).with_context(|| what.to_string())?;
-        self.stack.make_durable(self.runner)?;
+        self.make_durable()?;
         self.expected.update(Occupied::of(&self.stack.subject, &self.read_walking_probes()));
         self.deadline.check()
     }

@@ -66,8 +66,7 @@ fn removals(compared: &Compared) -> Vec<Removal> {
 /// change by the difference of their parts.
 fn can_do_without(cells: [&Explained; 2], owner: &str) -> bool {
     let spends = |cell: &Explained| cell.phases.iter().any(|phase| Removal::Switch(owner.into()).concerns(phase));
-    let [one, other] = cells.map(|cell| (switch(&cell.target, owner).is_some(), spends(cell)));
-    (one.0 || other.0) && [one, other].iter().all(|(has_switch, spends)| *has_switch || !spends)
+    cells.iter().all(|cell| switch(&cell.target, owner).is_some() || !spends(cell))
 }
 
 /// How a file system does without what an owner's instructions are for. One with its own options
