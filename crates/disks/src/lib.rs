@@ -11,6 +11,6 @@ pub mod parameters;
 pub mod profile;
 pub(crate) mod virtual_clock;
 
-pub use models::{ALL, find, whole_name};
+pub use models::{ALL, find, like, whole_name};
 pub use parameters::{Disk, Kind, Sourced, significant};
 pub use virtual_clock::{Loop, ModelSpeeds, random_reads, speeds_of};

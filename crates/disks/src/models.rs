@@ -54,6 +54,17 @@ pub fn whole_name(short: &str) -> String {
     only.map_or(short, |entry| entry.name).to_string()
 }
 
+/// The model nearest to a disk of this machine, by its name in /dev and whether it turns.
+pub fn like(device: &str, rotates: bool) -> &'static str {
+    if device.starts_with("nvme") {
+        "nvme"
+    } else if rotates {
+        "hdd-7200"
+    } else {
+        "sata-ssd"
+    }
+}
+
 pub fn find(name: &str) -> Option<Disk> {
     ALL.iter().find(|entry| entry.name == name).map(Entry::disk)
 }

@@ -1,5 +1,7 @@
 //! How much a round resembles the one before it.
 
+use super::moments::mean_of;
+
 /// The fewest values of a series that shows any.
 const FEWEST: usize = 3;
 /// The autocorrelation of all targets together counts from this many standard errors on.
@@ -77,7 +79,7 @@ pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
 
 /// Sums over a series about its mean: of each value times the one after it, and of squares.
 fn products_and_squares(values: &[f64]) -> (f64, f64) {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mean = mean_of(values);
     let products = values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
     (products, values.iter().map(|value| (value - mean).powi(2)).sum())
 }

@@ -18,9 +18,14 @@ pub(crate) fn mean_of(values: &[f64]) -> f64 {
 }
 
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    variance(values).map(f64::sqrt)
+}
+
+/// Of the sample, in the square of the unit of the values; none for a single value.
+pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    (values.len() > 1).then(|| (squares / (values.len() as f64 - 1.0)).sqrt())
+    (values.len() > 1).then(|| squares / (values.len() as f64 - 1.0))
 }
 
 #[cfg(test)]

@@ -40,22 +40,12 @@ pub struct Steady {
 ///
 /// `None` for fewer than 100 seconds, and where a value is below 0 or not finite.
 pub fn mser5(series: &[f64]) -> Option<Steady> {
-    mser5_after(series, 0.0)
-}
-
-/// As [`mser5`], but nothing counts as steady before the sum of the series has reached `least`, in
-/// the unit of the series times seconds.
-///
-/// For a disk that must be beyond its cache: a cache larger than all that was written looks
-/// perfectly steady, so ask for one and a half times its size, where that is known.
-fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean_of).collect();
     if batches.len() < FEWEST_BATCHES || series.iter().any(|value| !value.is_finite() || *value < 0.0) {
         return None;
     }
     let bound = batches.len() / 2;
-    let first = batches_until(&batches, least).min(bound);
-    let cut = (first..=bound).min_by(|a, b| spread(&batches[*a..]).total_cmp(&spread(&batches[*b..])))?;
+    let cut = (0..=bound).min_by(|a, b| spread(&batches[*a..]).total_cmp(&spread(&batches[*b..])))?;
     let kept = &series[cut * BATCH..];
     Some(Steady {
         cut_seconds: cut * BATCH,
@@ -63,15 +53,6 @@ fn mser5_after(series: &[f64], least: f64) -> Option<Steady> {
         reached: cut < bound,
         halves_differ: halves_differ(kept),
     })
-}
-
-/// How many batches it takes for their sum to reach `least`; all of them where it never does.
-fn batches_until(batches: &[f64], least: f64) -> usize {
-    let sums = batches.iter().scan(0.0, |sum, batch| {
-        *sum += batch * BATCH as f64;
-        Some(*sum)
-    });
-    if least <= 0.0 { 0 } else { 1 + sums.take_while(|sum| *sum < least).count() }
 }
 
 /// Variance over length: the square of the standard error that the mean would have if batches were
@@ -205,17 +186,5 @@ mod tests {
         assert!(apart > 0.2, "{apart}");
         let dies: Vec<f64> = (0..200).map(|t| if t < 100 { 1.0 } else { 0.0 }).collect();
         assert!(mser5(&dies).is_some_and(|found| found.cut_seconds == 100 && !found.reached));
-    }
-
-    /// Three units a second: 120 units are reached after 40 s; 3000 only after all is over.
-    #[test]
-    fn nothing_is_steady_before_so_much_was_written() {
-        let series = vec![3.0; 200];
-        for (least, cut, reached) in
-            [(0.0, 0, true), (1.0, 5, true), (120.0, 40, true), (121.0, 45, true), (3e3, 100, false)]
-        {
-            let found = mser5_after(&series, least).expect("long enough");
-            assert_eq!((found.cut_seconds, found.reached), (cut, reached), "{least}");
-        }
     }
 }

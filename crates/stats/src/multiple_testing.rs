@@ -3,14 +3,11 @@
 //!
 //! P-values order and flag tables that explore; a verdict never rests on one.
 
+use super::signed_rank::{MOST_COUNTED, chances_of_sums};
 use statrs::distribution::{Binomial, ContinuousCDF, Discrete, DiscreteCDF, Hypergeometric, Normal};
 
 /// Share of intervals at 95 % that leave out the truth where all is well.
 const LEAVES_OUT: f64 = 0.05;
-
-/// Counting exactly costs the cube of the number of rounds; above this, the normal approximation is
-/// good to a hundredth of a p-value near 0.05.
-const MOST_COUNTED: usize = 100;
 
 /// Compares the same thing with itself `of` times, each by an interval at 95 %. True if `apart`
 /// intervals without the ratio 1 occur by chance in fewer than 1 % of sound environments: more than
@@ -37,7 +34,12 @@ pub fn signed_rank_p(log_ratios: &[f64]) -> Option<f64> {
     let sum = |side: &[(usize, &f64)]| side.iter().map(|(rank, _)| rank).sum::<usize>();
     let smaller = sum(&above).min(sum(&below));
     let ranks: Vec<usize> = above.iter().chain(&below).map(|(rank, _)| *rank).collect();
-    let tail = if ranks.len() > MOST_COUNTED { normal_tail(&ranks, smaller) } else { exact_tail(&ranks, smaller) };
+    // The normal approximation is good to a hundredth of a p-value near 0.05 there.
+    let tail = if ranks.len() > MOST_COUNTED {
+        normal_tail(&ranks, smaller)
+    } else {
+        chances_of_sums(&ranks, smaller).iter().sum()
+    };
     Some((2.0 * tail).min(1.0))
 }
 
@@ -46,19 +48,6 @@ fn doubled_rank(values: &[f64], value: f64) -> usize {
     let below = values.iter().filter(|other| other.abs() < value.abs()).count();
     let equal = values.iter().filter(|other| other.abs() == value.abs()).count();
     2 * below + equal + 1
-}
-
-/// P(sum <= `most`) of the sum of those of the ranks that a fair coin chose.
-fn exact_tail(ranks: &[usize], most: usize) -> f64 {
-    let mut chances = vec![0.0; most + 1];
-    chances[0] = 1.0;
-    for rank in ranks {
-        for sum in (0..=most).rev() {
-            let chosen = if sum >= *rank { chances[sum - rank] } else { 0.0 };
-            chances[sum] = (chances[sum] + chosen) / 2.0;
-        }
-    }
-    chances.iter().sum()
 }
 
 /// Each rank, or nothing: the sum has half of them as its mean and a quarter of their squares as
@@ -137,7 +126,7 @@ mod tests {
     fn the_approximation_joins_the_exact_p_values() {
         let ranks: Vec<usize> = (1..=100).map(|rank| 2 * rank).collect();
         for sum in [3700, 3956, 4500, 5000] {
-            let (exact, near) = (exact_tail(&ranks, sum), normal_tail(&ranks, sum));
+            let (exact, near) = (chances_of_sums(&ranks, sum).iter().sum::<f64>(), normal_tail(&ranks, sum));
             assert!((near / exact - 1.0).abs() < 0.05 && (near - exact).abs() < 1e-3, "{sum}: {exact} and {near}");
         }
         let many: Vec<f64> = (1..=300).map(|i| if i % 3 == 0 { -f64::from(i) } else { f64::from(i) }).collect();

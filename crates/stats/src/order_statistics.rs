@@ -6,6 +6,7 @@
 //! where the signed-rank interval's symmetry is in doubt: the two sides' noise clearly has
 //! different shapes.
 
+use super::moments::mean_of;
 use super::signed_rank::at_rank;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -45,7 +46,7 @@ pub fn rests_on_symmetry(log_ratios: &[f64], confidence: f64) -> bool {
 /// ((n+1)(n+3))) (D'Agostino 1970); `None` for fewer than eight values or where all are equal.
 fn skewness_in_errors(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
+    let mean = mean_of(values);
     let moment = |power| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / n;
     let error = (6.0 * (n - 2.0) / ((n + 1.0) * (n + 3.0))).sqrt();
     (values.len() >= 8 && moment(2) > 0.0).then(|| moment(3) / moment(2).powf(1.5) / error)

@@ -5,7 +5,7 @@
 //! is many times wider with a few outliers; a bootstrap of the median covers too little at any n we
 //! can afford. With fewer rounds Student's is all there is, so it is given and called preliminary.
 
-use super::moments::mean_of;
+use super::moments::{mean_of, variance};
 use super::random_effects::variance_of;
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -90,7 +90,7 @@ fn log_t(log_ratios: &[f64], confidence: f64) -> Option<Estimate> {
         return None;
     }
     let centre = mean_of(log_ratios);
-    let variance = log_ratios.iter().map(|d| (d - centre).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance = variance(log_ratios)?;
     let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf((1.0 + confidence) / 2.0);
     let half = t * (variance / n).sqrt();
     Some(estimate(log_ratios, centre, Some((centre - half, centre + half)), Method::LogT, confidence))

@@ -13,7 +13,7 @@
 
 use super::autocorrelation::{Autocorrelation, MIN_Z_PAIR, MIN_Z_POOLED, autocorrelation};
 use super::looks::Look;
-use super::moments::mean_of;
+use super::moments::{mean_of, variance};
 use super::signed_rank::{centre_and_interval, signed_rank_k};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::HashMap;
@@ -87,7 +87,7 @@ impl Pairs {
         let is_full = |((i, j), pair): &&((usize, usize), Vec<f64>)| {
             is_in(*i) && is_in(*j) && pair.len() == rounds && rounds >= FEWEST
         };
-        let variances: Vec<f64> = pairs.iter().filter(is_full).map(|(_, pair)| variance(pair)).collect();
+        let variances: Vec<f64> = pairs.iter().filter(is_full).filter_map(|(_, pair)| variance(pair)).collect();
         let pooled = |count: usize| {
             Autocorrelation::pooled(&(0..count).filter(is_complete).map(|at| logs[at]).collect::<Vec<_>>())
         };
@@ -161,7 +161,8 @@ impl Pairs {
         let own = (pair.len() - 1) as f64;
         let series = self.complete.saturating_sub(2) as f64;
         let borrowed = (series * self.rounds.saturating_sub(1) as f64).min(critical.borrows);
-        let (own_variance, others) = (variance(pair), self.variance.max(variance(pair)));
+        let own_variance = variance(pair)?;
+        let others = self.variance.max(own_variance);
         let variance = (borrowed * others + own * own_variance) / (borrowed + own);
         let half = critical.student(borrowed + own) * (variance / pair.len() as f64).sqrt();
         Some((mean_of(pair) - half, mean_of(pair), mean_of(pair) + half))
@@ -210,11 +211,6 @@ impl Critical {
         let quantile = || StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(self.one_sided));
         *self.student.entry(freedom.to_bits()).or_insert_with(quantile)
     }
-}
-
-fn variance(values: &[f64]) -> f64 {
-    let mean = mean_of(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
 /// The differences in the rounds that both have.

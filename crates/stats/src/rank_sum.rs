@@ -7,6 +7,7 @@
 //! for the chances). It takes both sides to scatter alike; what a whole run has for itself (its
 //! day, its boot, where its files came to lie) is in the ratio and not in the interval.
 
+use super::moments::{mean_of, variance};
 use super::paired::{Estimate, Method};
 use super::signed_rank::at_rank;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -120,15 +121,12 @@ fn chances(n: usize, m: usize) -> Vec<f64> {
 /// The interval of the difference of means with unequal variances (Welch 1947); `None` below three
 /// of either.
 fn welch(first: &[f64], second: &[f64], confidence: f64) -> Option<(f64, f64)> {
-    let moments = |values: &[f64]| {
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0) / n, n)
-    };
-    let ((a, var_a, n), (b, var_b, m)) = (moments(first), moments(second));
+    let (n, m) = (first.len() as f64, second.len() as f64);
     if n < 3.0 || m < 3.0 {
         return None;
     }
+    let (a, b) = (mean_of(first), mean_of(second));
+    let (var_a, var_b) = (variance(first)? / n, variance(second)? / m);
     let variance = var_a + var_b;
     let freedom = variance.powi(2) / (var_a.powi(2) / (n - 1.0) + var_b.powi(2) / (m - 1.0));
     let freedom = if freedom.is_finite() { freedom } else { n + m - 2.0 };

@@ -9,7 +9,7 @@
 //! them but what was changed.
 
 use super::autocorrelation::widening;
-use super::moments::mean_of;
+use super::moments::{mean_of, variance};
 use super::multiple_testing::signed_rank_p;
 use super::paired::{Estimate, Method, paired_ratio};
 use super::rank_sum::{rank_sum_above, unpaired_ratio};
@@ -154,12 +154,6 @@ fn centres(runs: &[Vec<f64>]) -> Option<Vec<f64>> {
 
 fn centre(logs: &[f64]) -> Option<f64> {
     Some(paired_ratio(logs, 0.95)?.ratio.ln())
-}
-
-fn variance(values: &[f64]) -> Option<f64> {
-    let mean = mean_of(values);
-    (values.len() > 1)
-        .then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 /// Counting exactly costs the cube of the number of observations; above this, the normal
 /// approximation of the sum of ranks is right to a few ranks among thousands.
-const MOST_COUNTED: usize = 100;
+pub(super) const MOST_COUNTED: usize = 100;
 
 /// Rank K of the bounds and the exact level (0 to 1) of the interval from the K-th smallest to the
 /// K-th largest of the averages of pairs, for `n` observations at a two-sided error of at most
@@ -41,18 +41,18 @@ fn exact_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
 
 /// P(W+ <= w) for w from 0 to the middle.
 fn tails(n: usize) -> Vec<f64> {
-    let chances = lower_half(n).into_iter();
+    let ranks: Vec<usize> = (1..=n).collect();
+    let chances = chances_of_sums(&ranks, n * (n + 1) / 4).into_iter();
     chances.scan(0.0, |tail, chance| Some(std::mem::replace(tail, *tail + chance) + chance)).collect()
 }
 
-/// P(W+ = w) for w from 0 to the middle, where W+ is the sum of those of the ranks 1..=n that a
-/// fair coin chose.
-fn lower_half(n: usize) -> Vec<f64> {
-    let mut chances = vec![0.0; n * (n + 1) / 4 + 1];
+/// P(W+ = w) for w from 0 to `most`, where W+ is the sum of the ranks that a fair coin chose.
+pub(super) fn chances_of_sums(ranks: &[usize], most: usize) -> Vec<f64> {
+    let mut chances = vec![0.0; most + 1];
     chances[0] = 1.0;
-    for rank in 1..=n {
-        for sum in (0..chances.len()).rev() {
-            let chosen = if sum >= rank { chances[sum - rank] } else { 0.0 };
+    for rank in ranks {
+        for sum in (0..=most).rev() {
+            let chosen = if sum >= *rank { chances[sum - rank] } else { 0.0 };
             chances[sum] = (chances[sum] + chosen) / 2.0;
         }
     }

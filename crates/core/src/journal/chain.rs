@@ -17,7 +17,7 @@ impl Chain {
     }
 
     pub(crate) fn link(&self) -> Link {
-        let before = self.0.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let before = format!("{:x}", self.0.clone().finalize());
         Link { before, pickfs: env!("CARGO_PKG_VERSION").to_string() }
     }
 }

@@ -76,19 +76,12 @@ struct Page {
 impl Recording {
     /// From a device or file.
     pub fn read(file: &File) -> Result<Recording> {
-        let page = Page::read(file)?;
-        let mut reader =
-            Reader { page, recording: Recording::default(), flushes: Vec::new(), unlanded: VecDeque::new() };
-        reader.each(file, FIRST, |reader, entry, at| reader.take(entry, at))?;
-        Ok(reader.end())
+        Ok(Reader::of(file, FIRST)?.end())
     }
 
     /// Where was written behind a place of the recording: first sectors and numbers of sectors.
     pub fn places(file: &File, from: u64) -> Result<Vec<(u64, u64)>> {
-        let page = Page::read(file)?;
-        let mut reader =
-            Reader { page, recording: Recording::default(), flushes: Vec::new(), unlanded: VecDeque::new() };
-        reader.each(file, from, |reader, entry, at| reader.take(entry, at))?;
+        let reader = Reader::of(file, from)?;
         Ok(reader.recording.writes.iter().map(|write| (write.first, write.sectors)).collect())
     }
 
@@ -130,30 +123,27 @@ struct Reader {
 }
 
 impl Reader {
-    fn each(
-        &mut self,
-        file: &File,
-        from: u64,
-        mut take: impl FnMut(&mut Reader, Entry, u64) -> Result<()>,
-    ) -> Result<()> {
-        if self.page.lost > 0 {
-            bail!(
-                "{} writes had no room in the recording of {} bytes: shorten `time`, or give a larger `record`",
-                self.page.lost,
-                self.page.bytes
-            );
-        }
+    /// Of all entries from a place on.
+    fn of(file: &File, from: u64) -> Result<Reader> {
+        let page = Page::read(file)?;
+        let Page { bytes, used, lost, .. } = page;
+        ensure!(
+            lost == 0,
+            "{lost} writes had no room in the recording of {bytes} bytes: shorten `time`, or give a larger `record`"
+        );
+        let mut reader =
+            Reader { page, recording: Recording::default(), flushes: Vec::new(), unlanded: VecDeque::new() };
         let mut at = from;
-        while at < self.page.used {
+        while at < used {
             let mut bytes = [0; ENTRY];
             file.read_exact_at(&mut bytes, at).context("cannot read the recording of the disk")?;
             let [operation, first, sectors, forced, submitted, done, data, _] = words(&bytes);
             let entry = Entry { operation, first, sectors, forced: forced != 0, submitted, done, data };
-            take(self, entry, at + ENTRY as u64)?;
+            reader.take(entry, at + ENTRY as u64)?;
             at = at.saturating_add(ENTRY as u64).saturating_add(data);
         }
-        ensure!(at == self.page.used, "the last entry of the recording ends behind it");
-        Ok(())
+        ensure!(at == used, "the last entry of the recording ends behind it");
+        Ok(reader)
     }
 
     fn take(&mut self, entry: Entry, data_at: u64) -> Result<()> {

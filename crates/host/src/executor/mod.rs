@@ -204,3 +204,13 @@ pub(crate) fn agent_here(run: &str) -> Result<Connection> {
 pub fn find(executors: &[&'static dyn Executor], name: &str) -> Option<&'static dyn Executor> {
     executors.iter().copied().find(|executor| executor.name() == name)
 }
+
+/// Whether the executor of this name makes its machines itself; false of an unknown one.
+pub fn brings_its_own(name: &str) -> bool {
+    find(ALL, name).is_some_and(|executor| executor.brings_its_own())
+}
+
+/// Whether cells of the executor of this name have a simulated clock; false of an unknown one.
+pub fn simulates(name: &str) -> bool {
+    find(ALL, name).is_some_and(|executor| executor.simulates())
+}

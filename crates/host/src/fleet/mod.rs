@@ -69,10 +69,6 @@ fn checked_folder(folder: &str) -> Result<&str> {
     Ok(folder)
 }
 
-fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn hash(bytes: &[u8]) -> String {
-    hex(Sha256::digest(bytes))
+    format!("{:x}", Sha256::digest(bytes))
 }

@@ -1,9 +1,9 @@
 //! The side of the user: has a run begun on a machine, and fetches what it writes, whatever happens
 //! to the link.
 
+use super::hash;
 use super::message::{FollowMessage, Order};
 use super::ssh::{Ssh, Start, end};
-use super::{hash, hex};
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::process::{last_words, stop_requests};
 use pickfs_system::visible::visible_line;
@@ -163,7 +163,7 @@ impl Copy {
     }
 
     fn is(&self, bytes: u64, sha256: &str) -> bool {
-        self.bytes == bytes && hex(self.hash.clone().finalize()) == sha256
+        self.bytes == bytes && format!("{:x}", self.hash.clone().finalize()) == sha256
     }
 }
 

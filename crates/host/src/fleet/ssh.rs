@@ -2,7 +2,7 @@
 //! password: a run that waits for one would look as if it measured.
 
 use super::sockets::Sockets;
-use super::{HELLO, checked_folder, checked_host, hex};
+use super::{HELLO, checked_folder, checked_host};
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_system::need::Need;
 use pickfs_system::process::{Argv, Interrupted, OWN_FILE, argv, last_words, stop_requests};
@@ -211,7 +211,7 @@ fn own_hash() -> Result<String> {
     loop {
         let read = own.read(&mut chunk).context("cannot read this program's own file")?;
         if read == 0 {
-            return Ok(hex(hash.finalize()));
+            return Ok(format!("{:x}", hash.finalize()));
         }
         hash.update(&chunk[..read]);
     }

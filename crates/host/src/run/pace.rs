@@ -35,7 +35,7 @@ impl Pace {
 /// Keeps what a run took that was done at one go; nothing where that cannot be written.
 pub(super) fn keep(plan: &Plan, folded: &Folded, took: Duration) {
     let Ok(state) = State::create(FOLDER) else { return };
-    let is_clocked = !executor::find(executor::ALL, &plan.executor).is_some_and(|found| found.brings_its_own());
+    let is_clocked = !executor::brings_its_own(&plan.executor);
     for (name, seconds) in seconds(plan, folded, took.as_secs_f64(), is_clocked) {
         let Ok(mut file) = state.made_file(&name) else { continue };
         // What is lost is learnt again by the next run.

@@ -115,7 +115,7 @@ impl Reading {
         if self.is_first || self.line > 0 {
             return refused("it does not end with a whole line, so it is not whole or no journal");
         }
-        let hash = hex(&self.hash.finalize());
+        let hash = format!("{:x}", self.hash.finalize());
         match declared.filter(|declared| *declared != hash) {
             Some(declared) => refused(format!("its SHA-256 is {hash}, and not {declared} as it claims")),
             None => Ok(hash),
@@ -135,8 +135,4 @@ pub(super) fn begins_a_journal(line: &[u8]) -> Result<()> {
         Some(_) => Ok(()),
         None => refused("its first line is no `run` record with an id, so it is no journal"),
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,6 @@
 //! An entry depends on its journal alone, and on which other journals of its run there are, so the
 //! order in which they came leaves no trace.
 
-use super::admit::hex;
 use super::{INDEX, Rows, Store, shown};
 use crate::analysis;
 use crate::wording::machines::machine_name;
@@ -371,7 +370,7 @@ fn hash_of_start(mut journal: &File, lengths: &[u64]) -> Result<Vec<String>> {
             hash.update(&chunk[..read]);
             done += read as u64;
         }
-        found.push(hex(&hash.clone().finalize()));
+        found.push(format!("{:x}", hash.clone().finalize()));
     }
     Ok(found)
 }

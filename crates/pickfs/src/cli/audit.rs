@@ -121,7 +121,7 @@ impl Audit {
         let evidence = Evidence::new(journal, &folded, CrossChecks { again, ..beside(journal, &model, page)? })?;
         let findings = evidence.findings();
         let grade = evidence.grade(&findings);
-        let name = Sha256::digest(journal).iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("{:x}", Sha256::digest(journal));
         Ok(Audit { model, findings, grade, name })
     }
 

@@ -43,7 +43,7 @@ struct BusyProcess {
 /// Says that the machine is busy, where it is. On a terminal asks what to do, and waits where that
 /// is wanted.
 pub(crate) fn before_run(executor: &str, may_simulate: bool) -> Result<Choice> {
-    if executor::find(executor::ALL, executor).is_some_and(|executor| executor.simulates()) {
+    if executor::simulates(executor) {
         return Ok(Choice::GoOn);
     }
     let Some(said) = look() else { return Ok(Choice::GoOn) };

@@ -61,23 +61,20 @@ impl Verb for Arguments {
                 Document::Machines(&works)
             }
         };
-        let text = render::written(&self.format, document, &reporting::options())?;
-        reporting::deliver(&text, self.output.as_deref()).map(|()| 0)
+        reporting::show(&self.format, document, self.output.as_deref()).map(|()| 0)
     }
 }
 
 /// As text, behind the verdicts of these runs.
 pub(crate) fn print(journals: &[PathBuf]) -> Result<()> {
     let models = journals.iter().map(|journal| model(journal)).collect::<Result<Vec<_>>>()?;
-    let text = render::written("text", Document::Ranking(&ranking(&models)), &reporting::options())?;
-    reporting::deliver(&text, None)
+    reporting::show("text", Document::Ranking(&ranking(&models)), None)
 }
 
 /// The same as text, behind the reports of these runs.
 pub(crate) fn print_between_machines(journals: &[PathBuf]) -> Result<()> {
     let works = between_machines(journals)?;
-    let text = render::written("text", Document::Machines(&works), &reporting::options())?;
-    reporting::deliver(&text, None)
+    reporting::show("text", Document::Machines(&works), None)
 }
 
 /// What holds on all machines that one plan ran on.

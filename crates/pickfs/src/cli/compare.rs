@@ -135,12 +135,8 @@ impl Arguments {
         let changes = machines.into_iter().map(|(name, runs)| Ok((name.clone(), self.on_one(&name, runs)?)));
         let scatter = self.scatter.unwrap_or(SCATTER_ON_MACHINES);
         let found = changes_on_machines(&changes.collect::<Result<Vec<_>>>()?, scatter);
-        let text = render::written(
-            &self.format,
-            Document::Machines(&machines::changes_on_machines(&found)),
-            &reporting::options(),
-        )?;
-        reporting::deliver(&text, self.output.as_deref())?;
+        let found_there = machines::changes_on_machines(&found);
+        reporting::show(&self.format, Document::Machines(&found_there), self.output.as_deref())?;
         Ok(code(found.gate))
     }
 
@@ -178,6 +174,5 @@ pub(crate) fn with_run<'a>(folded: &'a Folded, journal: &Path) -> Result<Measure
 }
 
 fn print(runs: &RunComparison, arguments: &Arguments) -> Result<()> {
-    let text = render::written(&arguments.format, Document::Comparison(runs), &reporting::options())?;
-    reporting::deliver(&text, arguments.output.as_deref())
+    reporting::show(&arguments.format, Document::Comparison(runs), arguments.output.as_deref())
 }

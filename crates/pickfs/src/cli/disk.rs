@@ -2,7 +2,7 @@
 
 mod profile;
 
-use super::{Exit, Outcome, Verb};
+use super::{Exit, Outcome, Verb, did_you_mean};
 use anyhow::{Context, Result};
 use pickfs_core::plan::nearest;
 use pickfs_disks::{Disk, ModelSpeeds};
@@ -82,8 +82,7 @@ fn named(name: &str) -> Result<Disk> {
     }
     if !Path::new(name).is_file() {
         let shown = name.escape_debug();
-        let near = nearest(name, pickfs_disks::ALL.iter().map(|entry| entry.name));
-        let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let near = did_you_mean("", nearest(name, pickfs_disks::ALL.iter().map(|entry| entry.name)));
         return Err(Exit::usage(format!(
             "there is no model of a disk and no file `{shown}`; {near}`pickfs list disks` shows the models"
         )));

@@ -1,6 +1,6 @@
 //! `pickfs doctor`: what this machine can run, what is missing and how to get it.
 
-use super::{Exit, Outcome, Verb, gate::Gate, report};
+use super::{Exit, Outcome, Verb, did_you_mean, gate::Gate, report};
 use pickfs_core::plan::{Settings, USUAL_TARGETS, nearest};
 use pickfs_host::executor;
 use pickfs_host::run::Active;
@@ -144,7 +144,7 @@ fn whole(names: &[String]) -> Outcome {
     let mut sections = sections();
     let known = || sections.iter().flat_map(|(_, rows)| rows.iter().map(|(name, _)| *name));
     if let Some(wrong) = names.iter().find(|name| !known().any(|known| known == *name)) {
-        let near = nearest(wrong, known()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let near = did_you_mean("", nearest(wrong, known()));
         let wrong = wrong.escape_debug();
         return Err(Exit::usage(format!("there is no `{wrong}`; {near}`pickfs list` shows all names")));
     }

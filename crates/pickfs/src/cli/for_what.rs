@@ -2,7 +2,7 @@
 
 use super::purpose::{self, Purpose};
 use super::run::{self, Shown};
-use super::{Exit, Outcome, Verb, how_long, plan_source, programs, report};
+use super::{Exit, Outcome, Verb, did_you_mean, how_long, plan_source, programs, report};
 use anyhow::Result;
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, Target, Work};
 use pickfs_host::executor;
@@ -234,8 +234,7 @@ fn whole_name(word: &str) -> Result<String> {
     if names().any(|known| known == name) {
         return Ok(name);
     }
-    let near =
-        pickfs_core::plan::nearest(word, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let near = did_you_mean("", pickfs_core::plan::nearest(word, names()));
     Err(Exit::usage(format!(
         "--disk: there is no model of a disk `{}`; {near}`pickfs list disks` shows all",
         word.escape_debug()
@@ -348,7 +347,7 @@ fn targets(plan: &Plan) -> String {
     let names: Vec<&str> = shown.iter().map(|target| target.name.as_str()).collect();
     let backing = &shown[0].backing;
     let place = match (backing.name.as_str(), backing.settings.text("dir")) {
-        _ if executor::find(executor::ALL, &plan.executor).is_some_and(|found| found.simulates()) => {
+        _ if executor::simulates(&plan.executor) => {
             format!(", on a simulated {}", shown[0].machine.text("disk").unwrap_or("disk"))
         }
         ("memory", _) => ", in memory".into(),
@@ -361,7 +360,7 @@ fn targets(plan: &Plan) -> String {
 /// What this machine lacks, where it does the work: a line for each target or work that cannot be
 /// measured for that.
 fn missing(plan: &Plan) -> Vec<String> {
-    if executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own()) {
+    if executor::brings_its_own(&plan.executor) {
         return Vec::new();
     }
     let of_target = |target: &Target| (target.name.clone(), agent::needs_of_target(target));

@@ -29,7 +29,7 @@ pub(crate) fn describe(plan: &Plan, pilot: &Path) -> Result<String> {
     })?;
     let mut text = in_words(&forecast, &plan.stop, pilot);
     if let Some(run) = &folded.run {
-        if executor::find(executor::ALL, &run.plan.executor).is_some_and(|found| found.brings_its_own()) {
+        if executor::brings_its_own(&run.plan.executor) {
             let _ = writeln!(
                 text,
                 "  these times are by the clocks of guests, without what their machines take to boot and to compute"

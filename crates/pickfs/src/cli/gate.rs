@@ -7,6 +7,7 @@ use super::cpu_speed::SpeedProbe;
 use super::{FAILED, Outcome};
 use anyhow::{Context, Result};
 use pickfs_host::run::{Active, State};
+use pickfs_stats::median;
 use pickfs_target::probe::foreign::Foreign;
 use pickfs_target::probe::{Probe, Subject};
 use std::fs;
@@ -94,16 +95,9 @@ fn measured() -> Reading {
     // The first one is of a buffer that is new.
     probe.read();
     let (begun, before) = (Instant::now(), used());
-    let mut speeds: Vec<f64> = (0..READINGS).map(|_| probe.read()).collect();
+    let speeds: Vec<f64> = (0..READINGS).map(|_| probe.read()).collect();
     let foreign = (used() - before).max(0.0) / begun.elapsed().as_nanos() as f64;
-    Reading { speed: median(&mut speeds), foreign }
-}
-
-/// The median of at least one number.
-fn median(numbers: &mut [f64]) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    if numbers.len() % 2 == 1 { numbers[middle] } else { (numbers[middle - 1] + numbers[middle]) / 2.0 }
+    Reading { speed: median(&speeds).unwrap_or_default(), foreign }
 }
 
 /// Why it is fit, or why not.
@@ -119,7 +113,7 @@ fn judged(now: Reading, history: &[f64]) -> Result<String, String> {
     if count < LEAST_HISTORY {
         return Ok(format!("{count} earlier readings, which are compared with from {LEAST_HISTORY} on"));
     }
-    let apart = now.speed / median(&mut history.to_vec()) - 1.0;
+    let apart = now.speed / median(history).unwrap_or_default() - 1.0;
     let shown = format!("{:.1} % {} than the median of {count} earlier readings", 100.0 * apart.abs(), word(apart));
     if apart.abs() > MOST_APART {
         Err(format!(
@@ -188,6 +182,5 @@ mod tests {
         assert_eq!((all.len(), all[0], all[MOST_HISTORY - 1]), (MOST_HISTORY, 4.0, MOST_HISTORY as f64 + 3.0));
         fs::write(&file, "1\nnonsense\nNaN\n-3\n2\n").unwrap();
         assert_eq!(history(&file), [1.0, 2.0]);
-        assert_eq!(median(&mut [3.0, 1.0, 2.0, 10.0]), 2.5);
     }
 }

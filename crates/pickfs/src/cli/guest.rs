@@ -6,6 +6,7 @@ use pickfs_core::plan::{Plan, PlanArgs};
 use pickfs_core::protocol::Bundle;
 use pickfs_host::executor;
 use pickfs_host::executor::vm::{self as guest, Guest, RELEASES, Recipe};
+use pickfs_host::wording::text::counted;
 use pickfs_system::process::{Interrupted, stop_on_signals};
 use pickfs_system::units::show_bytes;
 use pickfs_target::agent;
@@ -135,8 +136,7 @@ fn build_for(plan: &str, packages: &[String]) -> Outcome {
 fn in_guests(plan: &str) -> Result<Plan> {
     let read =
         |executor| plan_source::read(&PlanArgs { plan: Some(PathBuf::from(plan)), executor, ..PlanArgs::default() });
-    let uses_guests =
-        |plan: &Plan| executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own());
+    let uses_guests = |plan: &Plan| executor::brings_its_own(&plan.executor);
     let own = read(None);
     if own.as_ref().is_ok_and(uses_guests) {
         return own;
@@ -180,12 +180,8 @@ fn remove(names: &[String], all: bool) -> Outcome {
     let chosen = if all { guests.clone() } else { names.iter().map(find).collect::<Result<Vec<Guest>>>()? };
     let bytes: u64 = chosen.iter().map(Guest::bytes).sum();
     guest::remove(&chosen)?;
-    println!("removed {}, {} free again", counted(chosen.len()), show_bytes(bytes as f64));
+    println!("removed {}, {} free again", counted(chosen.len(), "guest"), show_bytes(bytes as f64));
     Ok(0)
-}
-
-fn counted(guests: usize) -> String {
-    format!("{guests} guest{}", if guests == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

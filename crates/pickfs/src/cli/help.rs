@@ -1,7 +1,7 @@
 //! `pickfs help`: a verb's options, or one of the topics that no verb covers. The man page is made
 //! of the same words.
 
-use super::{Exit, Outcome, Verb, command, list, purpose};
+use super::{Exit, Outcome, Verb, command, did_you_mean, list, purpose};
 use clap_mangen::roff::{Roff, bold, roman};
 use pickfs_core::plan::nearest;
 use std::fmt::Write;
@@ -74,9 +74,9 @@ fn explained(words: &[String]) -> anyhow::Result<String> {
     match TOPICS.iter().find(|known| known.name == topic) {
         Some(known) => Ok(known.text.to_string()),
         None => {
-            let near = nearest(&topic, names()).map(|near| format!("did you mean `pickfs help {near}`? "));
-            let found = if near.is_some() { Vec::new() } else { that_mention(&topic.to_lowercase()) };
-            let (topic, near) = (topic.escape_debug(), near.unwrap_or_default());
+            let near = did_you_mean("pickfs help ", nearest(&topic, names()));
+            let found = if near.is_empty() { that_mention(&topic.to_lowercase()) } else { Vec::new() };
+            let topic = topic.escape_debug();
             if found.is_empty() {
                 Err(Exit::usage(format!("no verb and no topic `{topic}`; {near}`pickfs help` lists both")))
             } else {

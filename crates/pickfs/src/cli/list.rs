@@ -1,6 +1,6 @@
 //! `pickfs list`: every plug-in, from the same lists that run them.
 
-use super::{Exit, Outcome, Verb, options};
+use super::{Exit, Outcome, Verb, did_you_mean, options};
 use clap::ValueEnum;
 use pickfs_core::metric::{METRICS, Metric};
 use pickfs_core::plan::{Setting, Settings, meant};
@@ -60,7 +60,7 @@ impl Listing {
     fn has_no(self, name: &str) -> anyhow::Error {
         let (word, entries) = (self.word(), entries(self));
         let near = meant(name, entries.iter().map(|entry| (entry.name.as_str(), entry.about.as_str())));
-        let near = near.map(|near| format!("did you mean `pickfs list {word} {near}`? ")).unwrap_or_default();
+        let near = did_you_mean(&format!("pickfs list {word} "), near);
         let name = name.escape_debug();
         Exit::usage(format!("`pickfs list {word}` has no `{name}`; {near}without a name it shows all"))
     }
@@ -82,23 +82,24 @@ impl Verb for Arguments {
     fn run(&self) -> Outcome {
         let whats = Listing::value_variants().iter().filter(|what| self.what.is_none_or(|only| only == **what));
         let is_meant = |entry: &Entry| self.name.as_deref().is_none_or(|only| only == entry.name);
-        let meant = |what: &Listing| entries(*what).into_iter().filter(is_meant).collect::<Vec<_>>();
-        if self.json {
-            let all: Vec<Value> =
-                whats.flat_map(|what| meant(what).into_iter().map(|entry| entry.json(*what))).collect();
-            println!("{}", serde_json::to_string_pretty(&all)?);
-            return Ok(0);
-        }
+        let mut all: Vec<Value> = Vec::new();
         for what in whats {
-            if self.what.is_none() {
-                println!("{}:", what.word());
-            }
-            let entries = meant(what);
+            let entries: Vec<Entry> = entries(*what).into_iter().filter(is_meant).collect();
             if entries.is_empty() {
                 return Err(what.has_no(self.name.as_deref().unwrap_or_default()));
             }
+            if self.json {
+                all.extend(entries.into_iter().map(|entry| entry.json(*what)));
+                continue;
+            }
+            if self.what.is_none() {
+                println!("{}:", what.word());
+            }
             let width = width(&entries);
             entries.iter().for_each(|entry| entry.print(width));
+        }
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&all)?);
         }
         Ok(0)
     }

@@ -174,6 +174,11 @@ fn there(path: &Path) -> anyhow::Result<&Path> {
     if path.exists() { Ok(path) } else { Err(Exit::usage(format!("there is no file or folder {}", path.display()))) }
 }
 
+/// A sentence that goes before another one; empty where no word is near.
+fn did_you_mean(before: &str, near: Option<&str>) -> String {
+    near.map(|near| format!("did you mean `{before}{near}`? ")).unwrap_or_default()
+}
+
 fn command() -> Command {
     let about = "Which file system, with which options, for this work on this disk? Measured, with error bars";
     let command = Command::new("pickfs").version(env!("CARGO_PKG_VERSION")).about(about);

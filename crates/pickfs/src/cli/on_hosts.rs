@@ -22,9 +22,12 @@ pub(crate) struct Hosts {
     pub ssh_config: Option<PathBuf>,
     /// With --host: the folder there for pickfs and its runs; on a local disk, as journals are
     /// written to it
-    #[arg(long, value_name = "DIR", requires = "host", default_value = ".cache/pickfs")]
+    #[arg(long, value_name = "DIR", requires = "host", default_value = FAR_FOLDER)]
     pub far_folder: String,
 }
+
+/// The usual folder on another machine for pickfs and its runs, from the user's own.
+pub(crate) const FAR_FOLDER: &str = ".cache/pickfs";
 
 /// What is to be run there.
 pub(crate) struct FarRequest<'a> {

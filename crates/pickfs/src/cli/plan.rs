@@ -141,14 +141,11 @@ fn what_ends(stop: &Stop) -> String {
     format!("interim analyses after each round from {FIRST_LOOK} to {LAST_LOOK}, until {until}{leave}")
 }
 
-/// What this machine lacks is no reason to skip a target where another machine does it.
-fn brings_its_own(plan: &Plan) -> bool {
-    executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own())
-}
-
 /// Nothing where the work is done here.
 fn describe_executor(plan: &Plan, text: &mut String) {
-    let Some(executor) = executor::find(executor::ALL, &plan.executor).filter(|_| brings_its_own(plan)) else { return };
+    let Some(executor) = executor::find(executor::ALL, &plan.executor).filter(|found| found.brings_its_own()) else {
+        return;
+    };
     let _ = writeln!(text, "executor {}: {}", executor.name(), executor.about());
     for missing in need::missing(&executor.needs()) {
         let _ = writeln!(text, "  cannot be used: {missing}");
@@ -174,7 +171,8 @@ fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
         describe_steps(plan, target, &place, seed_of_first_cell(target), text);
         describe_ageing(target, text);
         let needs = pickfs_target::agent::needs_of_target(target);
-        for missing in need::missing(&needs).into_iter().filter(|_| !brings_its_own(plan)) {
+        // What this machine lacks is no reason to skip a target where another machine does it.
+        for missing in need::missing(&needs).into_iter().filter(|_| !executor::brings_its_own(&plan.executor)) {
             let _ = writeln!(text, "  will be skipped: {missing}");
         }
         describe_boots(plan, target, text);
@@ -185,7 +183,7 @@ fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
 fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
     let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.boots());
     for work in plan.works.iter().filter(boots) {
-        for why in pickfs_target::stage::boot_objections(target, brings_its_own(plan)) {
+        for why in pickfs_target::stage::boot_objections(target, executor::brings_its_own(&plan.executor)) {
             let _ = writeln!(text, "  work {} will be skipped: {why}", work.name);
         }
     }
@@ -193,12 +191,12 @@ fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
 
 /// In a guest the agent is root.
 fn place_of_agent(plan: &Plan) -> Place {
-    Place::of_agent("RUN", brings_its_own(plan) || rustix::process::geteuid().is_root())
+    Place::of_agent("RUN", executor::brings_its_own(&plan.executor) || rustix::process::geteuid().is_root())
 }
 
 /// Once, before the first cell; and what a guest does of it, by its own memory.
 fn describe_run(plan: &Plan, text: &mut String) {
-    let (place, here) = (place_of_agent(plan), !brings_its_own(plan));
+    let (place, here) = (place_of_agent(plan), !executor::brings_its_own(&plan.executor));
     let memory = procfs::Meminfo::current().ok().map(|memory| memory.mem_total);
     let memory = memory.filter(|_| rustix::process::geteuid().is_root());
     let mut steps =
@@ -221,11 +219,8 @@ fn describe_run(plan: &Plan, text: &mut String) {
 /// A simulated disk is made with its cell.
 fn is_brought(plan: &Plan, target: &Target) -> bool {
     let backing = backing::find(&target.backing.name);
-    !is_simulated(plan) && backing.is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::Disks(_)))
-}
-
-fn is_simulated(plan: &Plan) -> bool {
-    executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.simulates())
+    !executor::simulates(&plan.executor)
+        && backing.is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::Disks(_)))
 }
 
 /// What a backing does once.
@@ -245,7 +240,7 @@ fn write_steps(steps: &[Step], text: &mut String) {
 fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
     let executor = executor::find(executor::ALL, &plan.executor);
     let names = |disks| executor.map_or_else(Vec::new, |found| found.disk_names(disks));
-    if is_simulated(plan) {
+    if executor::simulates(&plan.executor) {
         pickfs_target::agent::on_disks(target, &names(pickfs_core::plan::disks(&target.backing.settings) as usize))
     } else {
         pickfs_target::agent::on_machine(target, place, names)
@@ -256,7 +251,7 @@ fn as_its_agent_sees_it(plan: &Plan, target: &Target, place: &Place) -> Target {
 /// round, and with `DEVICE` for what gets its name when it is there.
 fn describe_steps(plan: &Plan, target: &Target, place: &Place, seed: u64, text: &mut String) {
     let target = &as_its_agent_sees_it(plan, target, place);
-    if brings_its_own(plan) {
+    if executor::brings_its_own(&plan.executor) {
         write_steps(&backing_steps(target, place), text);
     }
     let recipe = match Recipe::new(target, place, "pickfsCELL", seed) {

@@ -17,7 +17,7 @@ use std::io::{IsTerminal, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const NS_OF_MINUTE: u64 = 60_000_000_000;
+pub(crate) const NS_OF_MINUTE: u64 = 60_000_000_000;
 /// Of a simulated run: rounds differ by their seeds alone, so few are enough for a bound, in
 /// minutes.
 const SIMULATED_ROUNDS: &str = "3";
@@ -163,7 +163,7 @@ fn made(mut arguments: PlanArgs, root: bool) -> Result<(Plan, String)> {
     }
     complete(&mut arguments);
     // A guest has its own root.
-    let makes_filesystems = root || arguments.executor.as_deref().is_some_and(brings_its_own);
+    let makes_filesystems = root || arguments.executor.as_deref().is_some_and(executor::brings_its_own);
     let catalogue = catalogue();
     let plan = arguments.plan(&folder, makes_filesystems, &catalogue);
     let (mut plan, text) = plan.map_err(|complaints| wrong_flags(&arguments.flags, &complaints))?;
@@ -236,7 +236,7 @@ fn chooses_no_machine(arguments: &PlanArgs) -> bool {
 /// agree to now.
 pub(crate) fn may_fetch(arguments: &PlanArgs, plan: &Plan, yes: bool) -> Result<bool> {
     let is_asked_for = arguments.plan.is_some() || !chooses_no_machine(arguments);
-    if yes || is_asked_for || !brings_its_own(&plan.executor) || has_guests() {
+    if yes || is_asked_for || !executor::brings_its_own(&plan.executor) || has_guests() {
         return Ok(true);
     }
     let may_ask = std::io::stdin().is_terminal() && !is_for_programs();
@@ -251,11 +251,7 @@ pub(crate) fn may_fetch(arguments: &PlanArgs, plan: &Plan, yes: bool) -> Result<
 pub(crate) fn model_like(file: &Path) -> &'static str {
     let disk = devices::disk_of_file(file);
     let rotates = disk.and_then(|disk| devices::content(devices::queue_file(disk, "rotational")?));
-    match (disk_name(file), rotates.as_deref()) {
-        (Some(name), _) if name.contains("nvme") => "nvme",
-        (_, Some("1")) => "hdd-7200",
-        _ => "sata-ssd",
-    }
+    pickfs_disks::like(&disk_name(file).unwrap_or_default(), rotates.as_deref() == Some("1"))
 }
 
 /// As in /dev, of the whole disk that a file lies on, below what encrypts or divides it; none of a
@@ -277,10 +273,6 @@ pub(crate) fn kind_of_disk(file: &Path) -> (Option<String>, Option<&'static str>
     let is_real = |name: &String| !["vd", "xvd", "loop", "ram", "zram"].iter().any(|virt| name.starts_with(virt));
     let model = name.as_ref().filter(|name| is_real(name)).map(|_| model_like(file));
     (name, model)
-}
-
-fn brings_its_own(executor: &str) -> bool {
-    executor::find(executor::ALL, executor).is_some_and(|executor| executor.brings_its_own())
 }
 
 fn refused(complaints: &[Complaint], text: String) -> anyhow::Error {

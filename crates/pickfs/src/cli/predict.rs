@@ -3,8 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "shows progress")]
 
-use super::Outcome;
-use anyhow::Context;
+use super::{Outcome, report};
 use pickfs_host::run::tell;
 use pickfs_system::units::{show_bytes, show_duration, show_share};
 use pickfs_trees::predict::advice::{Advice, Gain, LITTLE, More};
@@ -23,10 +22,7 @@ pub(crate) fn main(dir: &Path, options: &Options, output: Option<&Path>) -> Outc
     let walked = begun.elapsed();
     let prediction = predict(&survey, &Effort::usual(options.threads()));
     let shown = text(&prediction);
-    match output {
-        Some(file) => std::fs::write(file, shown).with_context(|| format!("writing {}", file.display()))?,
-        None => print!("{shown}"),
-    }
+    report::deliver(shown.as_bytes(), output)?;
     tell(&spent(&prediction, walked, begun.elapsed() - walked));
     prediction.problems.lines().iter().for_each(|line| tell(&format!("  {line}")));
     Ok(0)

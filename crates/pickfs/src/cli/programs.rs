@@ -24,7 +24,7 @@ pub(crate) enum Source {
 /// What the plan chooses to run, a work a paragraph; empty where it chooses nothing.
 pub(crate) fn describe(plan: &Plan) -> String {
     let user = rustix::process::geteuid();
-    let place = match (runs_in_guests(plan), user.is_root()) {
+    let place = match (executor::brings_its_own(&plan.executor), user.is_root()) {
         (true, _) => "as root of a guest, not on this machine".to_string(),
         (false, true) => "as root on this machine".to_string(),
         (false, false) => format!("as user {} on this machine", user.as_raw()),
@@ -69,10 +69,6 @@ fn as_typed(words: &[impl AsRef<str>]) -> String {
     visible(&shell_words::join(words))
 }
 
-fn runs_in_guests(plan: &Plan) -> bool {
-    executor::find(executor::ALL, &plan.executor).is_some_and(|executor| executor.brings_its_own())
-}
-
 /// Files and folders that the plan names to be read; empty where it names none.
 pub(crate) fn describe_reads(plan: &Plan) -> String {
     let of_works = plan.works.iter().flat_map(|work| texts(&work.workload.settings));
@@ -109,14 +105,15 @@ pub(crate) fn agreed_elsewhere(plan: &Plan, source: &Source, yes: bool) -> Resul
 }
 
 fn agreed_to(programs: &str, plan: &Plan, source: &Source, yes: bool) -> Result<bool> {
-    let mark = mark_of(programs);
+    // For other programs the user is asked anew.
+    let mark = format!("{:x}", Sha256::digest(programs));
     if programs.is_empty() || is_marked(&mark) {
         return Ok(true);
     }
     tell(programs.trim_end());
     let may_ask = std::io::stdin().is_terminal() && !is_for_programs();
     let agreed = match source {
-        _ if runs_in_guests(plan) => return Ok(true),
+        _ if executor::brings_its_own(&plan.executor) => return Ok(true),
         _ if yes => true,
         _ if may_ask => {
             let agreed = asked("Go on?")?;
@@ -146,11 +143,6 @@ pub(crate) fn asked(question: &str) -> Result<bool> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
-}
-
-/// Named by the hash of the list: for other programs the user is asked anew.
-fn mark_of(programs: &str) -> String {
-    Sha256::digest(programs).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The folder of the state whose files are the marks.

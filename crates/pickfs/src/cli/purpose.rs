@@ -2,7 +2,7 @@
 //! list: the questions that it answers, and the plan that answers them. A new one is a file and its
 //! line in the list.
 
-use super::Exit;
+use super::{Exit, did_you_mean};
 use anyhow::Result;
 use pickfs_core::plan::{self, PlanArgs, PlanFlags};
 use pickfs_host::wording::digest::Digest;
@@ -78,7 +78,7 @@ pub(super) fn find(word: &str) -> Result<Purpose> {
         let about = all.iter().map(|one| (one.name, one.about.as_str()));
         plan::meant(&word, about)
     });
-    let near = near.map(|near| format!("did you mean `pickfs for {near}`? ")).unwrap_or_default();
+    let near = did_you_mean("pickfs for ", near);
     Err(Exit::usage(format!("no answer is prepared for `{}`; {near}`pickfs for` lists all", word.escape_debug())))
 }
 
@@ -135,7 +135,9 @@ impl Purpose {
         work.insert("name".into(), name.into());
         base.insert("work".into(), vec![work].into());
         let mut flags = given.clone();
-        flags.set("size", [SHORT_SIZE]);
+        if !given.has("size") {
+            flags.set("size", [SHORT_SIZE]);
+        }
         Ok(Purpose { plan: base, fs: self.fs.clone(), ..Purpose::default() }.arguments(&flags, None))
     }
 
@@ -169,6 +171,17 @@ pub(super) fn atlas() -> Vec<Digest> {
 mod tests {
     use super::*;
     use crate::cli::plan_source;
+
+    #[test]
+    fn a_short_form_has_the_size_that_is_asked_for() {
+        for (asked, size) in [(None, SHORT_SIZE), (Some("8GiB"), "8GiB")] {
+            let mut flags = PlanFlags::default();
+            flags.set("sim", ["nvme"]);
+            asked.into_iter().for_each(|size| flags.set("size", [size]));
+            let short = find("laptop").and_then(|purpose| purpose.in_short(&flags)).expect("a short form");
+            assert_eq!(short.flags.text("size"), Some(size));
+        }
+    }
 
     #[test]
     fn every_purpose_is_complete_and_found_by_each_of_its_words() {

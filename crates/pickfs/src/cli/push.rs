@@ -1,6 +1,6 @@
 //! `pickfs push`: journals into a store, here or on another machine.
 
-use super::{Exit, FAILED, Outcome, STOPPED, Verb, journals, there};
+use super::{Exit, FAILED, Outcome, STOPPED, Verb, journals, on_hosts, there};
 use anyhow::Result;
 use pickfs_core::journal::NoJournal;
 use pickfs_host::fleet::{FarStore, Ssh};
@@ -22,9 +22,10 @@ pub(crate) struct Arguments {
     /// With HOST:FOLDER: the configuration of ssh [default: its own]
     #[arg(long, value_name = "FILE")]
     ssh_config: Option<PathBuf>,
-    /// With HOST:FOLDER: the folder there for pickfs, which is copied to it
-    #[arg(long, value_name = "DIR", default_value = ".cache/pickfs")]
-    far_folder: String,
+    /// With HOST:FOLDER: the folder there for pickfs, which is copied to it [default:
+    /// .cache/pickfs]
+    #[arg(long, value_name = "DIR")]
+    far_folder: Option<String>,
 }
 
 impl Verb for Arguments {
@@ -36,6 +37,11 @@ impl Verb for Arguments {
 
     fn run(&self) -> Outcome {
         let far = FarStore::named(&self.store).map_err(Exit::usage)?;
+        if far.is_none() && (self.ssh_config.is_some() || self.far_folder.is_some()) {
+            return Err(Exit::usage(
+                "--ssh-config and --far-folder are for a store on another machine: name it as HOST:FOLDER",
+            ));
+        }
         // Links that are named are followed, those in folders are not.
         let named = self.journals.iter().map(|word| word.canonicalize().ok().filter(|_| word.is_symlink()));
         let named: Vec<PathBuf> = named.zip(&self.journals).map(|(real, word)| real.unwrap_or(word.clone())).collect();
@@ -83,7 +89,8 @@ impl Arguments {
         let config = self.ssh_config.as_deref().map(|file| there(file).map(|file| file.display().to_string()));
         // What ends ssh is to remove its sockets too.
         stop_on_signals()?;
-        let ssh = Ssh::new(config.transpose()?.as_deref(), &self.far_folder, 1)?;
+        let folder = self.far_folder.as_deref().unwrap_or(on_hosts::FAR_FOLDER);
+        let ssh = Ssh::new(config.transpose()?.as_deref(), folder, 1)?;
         let reached = far.reach(&ssh);
         check_stop()?;
         reached.map(|()| ssh)

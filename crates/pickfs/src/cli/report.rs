@@ -86,17 +86,11 @@ impl Verb for Arguments {
         }
         let wants_all = self.full || (!only.is_empty() && self.format == "text");
         let format = if wants_all { "full" } else { &self.format };
-        let options = if self.output.is_some() { Options::default() } else { options() };
-        let text = render::written(format, Document::Run(&model), &options)?;
-        match &self.output {
-            None if format == "full" && std::io::stdout().is_terminal() => page_through(&text)?,
-            None => {
-                refuse_binary(format)?;
-                deliver(&text, None)?;
-            }
-            Some(path) => deliver(&text, Some(path))?,
+        if self.output.is_none() && format == "full" && std::io::stdout().is_terminal() {
+            page_through(&render::written(format, Document::Run(&model), &options())?)?;
+            return Ok(0);
         }
-        Ok(0)
+        show(format, Document::Run(&model), self.output.as_deref()).map(|()| 0)
     }
 }
 
@@ -107,9 +101,7 @@ impl Arguments {
                 "of a tuning there are --format and -o: `pickfs report FOLDER --format html -o tuned.html`",
             ));
         }
-        let options = if self.output.is_some() { Options::default() } else { options() };
-        let text = render::written(&self.format, Document::Tunings(std::slice::from_ref(tuned)), &options)?;
-        deliver(&text, self.output.as_deref()).map(|()| 0)
+        show(&self.format, Document::Tunings(std::slice::from_ref(tuned)), self.output.as_deref()).map(|()| 0)
     }
 }
 
@@ -218,14 +210,17 @@ pub(crate) fn beside(journal: &Path, end: &str) -> PathBuf {
 
 /// To standard output.
 pub(crate) fn print(model: &Model) -> Result<()> {
-    deliver(&render::written("text", Document::Run(model), &options())?, None)
+    show("text", Document::Run(model), None)
 }
 
-fn refuse_binary(format: &str) -> Result<()> {
-    if std::io::stdout().is_terminal() && render::find(format).is_some_and(|format| format.is_binary) {
+/// Into a file, whose text does not depend on the terminal, or to standard output.
+pub(crate) fn show(format: &str, document: Document, output: Option<&Path>) -> Result<()> {
+    let is_binary = render::find(format).is_some_and(|format| format.is_binary);
+    if output.is_none() && is_binary && std::io::stdout().is_terminal() {
         bail!("a terminal cannot show `{format}`; give a file to write it to with -o FILE");
     }
-    Ok(())
+    let options = if output.is_some() { Options::default() } else { options() };
+    deliver(&render::written(format, document, &options)?, output)
 }
 
 /// Into a file, or to standard output, where a reader that closes early is no error.

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     more: Option<String>,
     /// With --resume or --again: a journal that this user did not begin here, such as a copy; read
     /// it first
-    #[arg(long)]
+    #[arg(long, conflicts_with = "host")]
     trust: bool,
     /// Agree to erase the device with this serial number (or name, where it has none)
     #[arg(long, value_name = "SERIAL")]
@@ -95,6 +95,9 @@ impl Verb for Arguments {
         ["pickfs run PLAN.toml --slurm=disks", "as a job of Slurm that has a machine for itself"],
     ];
     fn run(&self) -> Outcome {
+        if self.trust && self.resume.is_none() && self.again.is_none() {
+            return Err(Exit::usage("--trust is about a journal: give one with --resume or --again"));
+        }
         if !self.agreed_elsewhere()? {
             return Ok(REFUSED);
         }
@@ -219,13 +222,14 @@ impl Arguments {
 
     /// What is asked of other machines; they check all but what cannot be said of them.
     fn for_hosts(&self) -> Result<on_hosts::FarRequest<'_>> {
+        let flag = if self.hosts.host.is_empty() { "--slurm" } else { "--host" };
         if self.again.is_some() {
-            return Err(Exit::usage(
-                "--again does a plan again on this machine; give --host the plan's file or its options",
-            ));
+            return Err(Exit::usage(format!(
+                "--again does a plan again on this machine; give {flag} the plan's file or its options",
+            )));
         }
         if self.plan.flags.texts("sim").len() > 1 {
-            return Err(Exit::usage("--sim takes one disk with --host; give a command for each"));
+            return Err(Exit::usage(format!("--sim takes one disk with {flag}; give a command for each")));
         }
         let mut flags = self.plan.flags.clone();
         if let Some(workload) = plan_source::workload_of(&flags)? {
@@ -258,7 +262,11 @@ impl Arguments {
             return self.of_parts(slurm, &journal);
         }
         let whole = match &self.resume {
-            Some(_) => on_slurm::Whole { begin: None, words: wanted.words, ..self.whole(&journal) },
+            Some(_) => {
+                let trust = self.trust.then(|| "--trust".to_string());
+                let words = wanted.words.into_iter().chain(trust).collect();
+                on_slurm::Whole { words, ..self.whole(&journal) }
+            }
             None => {
                 let plan = wanted.plan.map(std::path::absolute).transpose()?;
                 let plan = plan.map(|plan| plan.display().to_string());

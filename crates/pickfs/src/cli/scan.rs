@@ -3,8 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "shows progress, and dates profiles")]
 
-use super::{Exit, Outcome, Verb};
-use anyhow::Context;
+use super::{Exit, Outcome, Verb, report};
 use pickfs_system::units::{show_bytes, show_duration, show_share};
 use pickfs_trees::profile::Profile;
 use pickfs_trees::scan::describe::describe;
@@ -70,11 +69,7 @@ impl Verb for Arguments {
         let profile = describe(&survey, !self.no_content, options.threads(), about(&survey))?;
         summary(&survey, &profile, walked, begun.elapsed()).iter().for_each(|line| pickfs_host::run::tell(line));
         let text = if self.json { serde_json::to_string_pretty(&profile)? + "\n" } else { profile.to_toml()? };
-        match &self.output {
-            Some(file) => std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))?,
-            None => print!("{text}"),
-        }
-        Ok(0)
+        report::deliver(text.as_bytes(), self.output.as_deref()).map(|()| 0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pickfs scan --shares`: what each top-level directory of a tree takes on the disk.
 
-use super::Outcome;
+use super::{Outcome, report};
 use anyhow::Context;
 use pickfs_host::run::tell;
 use pickfs_system::units::{show_bytes, show_share};
@@ -13,10 +13,7 @@ use std::path::Path;
 pub(crate) fn main(dir: &Path, output: Option<&Path>) -> Outcome {
     let found = shares(dir).with_context(|| format!("{}: name a directory that may be read", dir.display()))?;
     let shown = text(&found);
-    match output {
-        Some(file) => std::fs::write(file, shown).with_context(|| format!("writing {}", file.display()))?,
-        None => print!("{shown}"),
-    }
+    report::deliver(shown.as_bytes(), output)?;
     notes(&found).iter().for_each(|note| tell(note));
     Ok(0)
 }

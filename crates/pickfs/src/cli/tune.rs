@@ -8,19 +8,20 @@ use super::purpose;
 use super::run::Shown;
 use super::tuned::{self, Study, tuned};
 use super::{
-    Exit, Outcome, REFUSED, STOPPED, Verb, after, busy, confirm, journals, plan_source, programs, report, there,
+    Exit, Outcome, REFUSED, STOPPED, Verb, after, busy, confirm, journals, plan_source, plan_source::NS_OF_MINUTE,
+    programs, report, there,
 };
 use anyhow::{Context, Result};
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use pickfs_host::executor;
-use pickfs_host::render::{self, Document};
+use pickfs_host::render::Document;
 use pickfs_host::run::{self, Finish, Progress, StopChange, Trust, tell};
 use pickfs_stats::tuning::Next;
 use pickfs_system::units::{parse_share, show_duration};
 use std::path::{Path, PathBuf};
 
 /// Of a tuning that was given none, where the machine's time is what it takes.
-const USUAL_BUDGET: &str = "30min";
+const USUAL_BUDGET_NS: u64 = 30 * NS_OF_MINUTE;
 
 /// Flags of aims that a tuning chooses itself.
 const AIMS: [&str; 2] = ["rounds", "precision"];
@@ -93,8 +94,7 @@ impl Verb for Arguments {
             Some(code) => return Ok(code),
         }
         let format = if self.json { "json" } else { "text" };
-        let text = render::written(format, Document::Tunings(&[tuned(&study, &folder)?]), &report::options())?;
-        report::deliver(&text, None).map(|()| 0)
+        report::show(format, Document::Tunings(&[tuned(&study, &folder)?]), None).map(|()| 0)
     }
 }
 
@@ -127,18 +127,16 @@ impl Arguments {
     }
 
     fn plan(&self) -> Result<Plan> {
-        let mut flags = self.flags.clone();
-        let is_timed = !flags.has("sim");
-        if is_timed && !flags.has("budget") {
-            flags.set("budget", [USUAL_BUDGET]);
-        }
-        let has_budget = flags.has("budget");
+        let (flags, executor) = (&self.flags, self.executor.clone());
         let arguments = match &self.purpose {
-            Some(word) => purpose::find(word)?.arguments(&flags, self.executor.clone()),
-            None => PlanArgs { flags, executor: self.executor.clone(), ..PlanArgs::default() },
+            Some(word) => purpose::find(word)?.arguments(flags, executor),
+            None => PlanArgs { flags: flags.clone(), executor, ..PlanArgs::default() },
         };
         let (mut plan, _) = plan_source::from_flags(&arguments)?;
-        plan.stop.budget_ns = plan.stop.budget_ns.filter(|_| has_budget);
+        if !flags.has("budget") {
+            // Without root it may be a simulation, whose rounds the host's time must not decide.
+            plan.stop.budget_ns = (!executor::simulates(&plan.executor)).then_some(USUAL_BUDGET_NS);
+        }
         Ok(plan)
     }
 

@@ -10,11 +10,11 @@ mod proof;
 
 use super::after::give_back;
 use super::report::{EXPLANATION, beside, deliver, put, width};
-use super::{Exit, FAILED, Outcome, Verb, journals};
+use super::{Exit, FAILED, Outcome, Verb, did_you_mean, journals};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use pickfs_core::journal::{Folded, Outcome as Ended, fold_file};
-use pickfs_core::plan::{Cell, Plan, Target, order};
+use pickfs_core::plan::{Cell, Plan, Target, nearest, order};
 use pickfs_host::analysis::{self, owners};
 use pickfs_host::executor::Executor;
 use pickfs_host::executor::sim::{Explanation, NAME, Processor, Sim};
@@ -163,14 +163,10 @@ impl Arguments {
             run: run.to_path_buf(),
             between: between.into(),
             phase: Some(phase.to_string()),
-            disk: None,
-            kernel: None,
-            here: false,
             format: "json".into(),
             output: Some(output.to_path_buf()),
-            stacks: None,
             no_proof: true,
-            trust: false,
+            ..Arguments::default()
         }
     }
 
@@ -185,9 +181,10 @@ impl Arguments {
         let given = self.disk.as_deref().map(pickfs_disks::whole_name);
         let model = given.unwrap_or_else(|| native::nearest_model(&plan, folded).to_string());
         if !model.contains('/') && pickfs_disks::find(&model).is_none() {
+            let near = did_you_mean("", nearest(&model, pickfs_disks::ALL.iter().map(|entry| entry.name)));
+            let model = model.escape_debug();
             return Err(Exit::usage(format!(
-                "there is no model of a disk `{}`; `pickfs list disks` shows them",
-                model.escape_debug()
+                "--disk: there is no model of a disk `{model}`; {near}`pickfs list disks` shows all"
             )));
         }
         Ok((native::simulated(&plan, &model, self.kernel.as_deref())?, Some(model)))

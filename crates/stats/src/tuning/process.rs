@@ -2,6 +2,7 @@
 //! one looked for: a Gaussian process (Rasmussen and Williams 2006, chapter 2) over the logarithms
 //! of the times.
 
+use super::super::moments::mean_of;
 use super::design::solved;
 use super::{Config, Kind, Space, Stage};
 
@@ -41,7 +42,7 @@ impl<'a> Process<'a> {
         };
         let rows: Vec<Vec<f64>> =
             (0..points.len()).map(|a| (0..points.len()).map(|b| covariance(a, b)).collect()).collect();
-        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        let mean = mean_of(&logs);
         let mut variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / logs.len() as f64;
         let (mut inverse, mut weights) = (Vec::new(), Vec::new());
         for _ in 0..STEPS {

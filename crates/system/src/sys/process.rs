@@ -51,12 +51,7 @@ pub fn wait_with_usage(pid: i32) -> io::Result<(ExitStatus, Usage)> {
 
 /// What the calling process has used, all its threads.
 pub fn own_usage() -> Usage {
-    // SAFETY: all zeros is a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these
-    // arguments.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    read_usage(&usage)
+    usage_of(libc::RUSAGE_SELF)
 }
 
 /// The calling process may have as many files open as the system lets it.
@@ -69,11 +64,15 @@ pub fn allow_many_files() {
 
 /// What the children that ended and were waited for have used, with theirs.
 pub fn children_usage() -> Usage {
+    usage_of(libc::RUSAGE_CHILDREN)
+}
+
+fn usage_of(which: libc::c_int) -> Usage {
     // SAFETY: all zeros is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a value that lives through the call, which cannot fail with these
     // arguments.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    unsafe { libc::getrusage(which, &raw mut usage) };
     read_usage(&usage)
 }
 

@@ -9,6 +9,7 @@ use super::world::Live;
 use super::{file_system_of, finished};
 use crate::Header;
 use anyhow::{Context, Result, bail, ensure};
+use pickfs_system::sys::process::{self, Stat};
 use pickfs_system::sys::ptrace::{self, Event, Resume, Stop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,23 +28,19 @@ pub fn attach(pid: i32, under: &[PathBuf], ends: impl Fn() -> bool) -> Result<Ve
     // replay.
     let looked_at = Scope::new(under).context("cannot look at the folder to watch")?;
     let file_system = scope.roots().next().map(|(root, _)| file_system_of(&root)).unwrap_or_default();
-    let (live, read) = (Live::new(), read_bytes(pid));
+    // 0 where that is not shown.
+    let read_bytes = || process::read_bytes(pid).unwrap_or(0);
+    let (live, read) = (Live::new(), read_bytes());
     ptrace::tick(TICK).context("cannot set a timer")?;
     let mut watched =
         Watched { tracer: Tracer::of_running(&mut scope, &live), processes: BTreeMap::new(), stopped: BTreeSet::new() };
     watched.seize(pid)?;
     let tree = watched.begin(|| FirstTree::look(&looked_at))?;
     watched.run(ends)?;
-    let read = read_bytes(pid).saturating_sub(read);
+    let read = read_bytes().saturating_sub(read);
     let known = Header { file_system, roots: under.len() as u32, device_read_bytes: read, ..Header::default() };
     let seen = watched.tracer.program.finish();
     finished(seen, scope, tree, known)
-}
-
-/// What the process has read from block devices; 0 where that is not shown.
-fn read_bytes(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap_or(0)
 }
 
 struct Watched<'a> {
@@ -132,7 +129,7 @@ impl Watched<'_> {
     fn help_waiting(&mut self) -> Result<()> {
         let late: Vec<i32> = self.processes.keys().copied().filter(|tid| !self.stopped.contains(tid)).collect();
         for tid in late {
-            if state_of(tid) != Some('D') {
+            if Stat::of(tid).is_none_or(|stat| stat.state != 'D') {
                 ptrace::interrupt(tid);
                 continue;
             }
@@ -189,10 +186,6 @@ fn children(process: i32, thread: i32) -> Vec<i32> {
 /// The process of a thread; itself where that is gone.
 fn process_of(tid: i32) -> i32 {
     procfs::process::Process::new(tid).and_then(|found| found.status()).map_or(tid, |status| status.tgid)
-}
-
-fn state_of(tid: i32) -> Option<char> {
-    procfs::process::Process::new(tid).ok()?.stat().ok().map(|stat| stat.state)
 }
 
 fn numbers(folder: &str) -> Vec<i32> {

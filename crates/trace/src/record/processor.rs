@@ -11,7 +11,7 @@
 //! with the recorder, one may do its call long before it is seen, and the calls of both are taken
 //! to be in the other order (2 of 6 runs of a test of the order failed, and none without).
 
-use super::world::monotonic;
+use pickfs_system::sys::clock::monotonic;
 use pickfs_system::sys::ptrace;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};

@@ -96,14 +96,8 @@ impl World for Live {
         if self.made.borrow().is_some() {
             return self.at.get();
         }
-        monotonic()
+        pickfs_system::sys::clock::monotonic()
     }
-}
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(crate) fn monotonic() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn link(tid: i32, what: &str) -> Vec<u8> {

@@ -43,9 +43,9 @@ impl Kind {
 }
 
 /// Groups of a UUID, in hexadecimal digits.
-pub(crate) const UUID: [usize; 5] = [8, 4, 4, 4, 12];
+const UUID: [usize; 5] = [8, 4, 4, 4, 12];
 /// How replacements of UUIDs begin.
-pub(crate) const NO_UUID: &str = "00000000-0000-";
+const NO_UUID: &str = "00000000-0000-";
 
 /// What a word is, and how it is known.
 type Row = (Kind, fn(&str) -> bool);
@@ -154,7 +154,7 @@ fn is_serial(word: &str) -> bool {
 
 /// The UUID of a file system, of FAT, of partitions of MBR, of md or of LVM; not one that stands
 /// for another.
-fn is_uuid(word: &str) -> bool {
+pub(crate) fn is_uuid(word: &str) -> bool {
     let is_upper_hex =
         word.bytes().any(|byte| byte.is_ascii_uppercase()) && !word.bytes().any(|b| b.is_ascii_lowercase());
     let is_all_hex = word.split(['-', ':']).all(is_hex);

@@ -365,12 +365,7 @@ fn is_telling(path: &str) -> bool {
 }
 
 fn find_uuid(text: &str) -> Option<usize> {
-    let is_uuid = |piece: &str| {
-        let groups: Vec<&str> = piece.split('-').collect();
-        groups.iter().map(|group| group.len()).eq(kinds::UUID)
-            && groups.iter().all(|group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            && !piece.starts_with(kinds::NO_UUID)
-    };
+    let is_uuid = |piece: &str| kinds::is_uuid(piece);
     (0..text.len()).find(|at| text.get(*at..at + 36).is_some_and(is_uuid))
 }
 

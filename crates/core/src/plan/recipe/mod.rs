@@ -398,7 +398,7 @@ pub fn read_once(text: &str, file: &str) -> Result<&'static Recipe, Vec<Complain
 
 /// SHA-256 of a recipe's text, in hexadecimal.
 pub fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(text))
 }
 
 /// Rows for the plan's check of settings; the first one holds the text.

@@ -21,8 +21,7 @@ pub(crate) struct Eta {
 
 impl Eta {
     pub(crate) fn of_run(run: &Run, planned: usize, ended: usize) -> Eta {
-        let is_booting =
-            executor::find(executor::ALL, &run.plan.executor).is_some_and(|executor| executor.brings_its_own());
+        let is_booting = executor::brings_its_own(&run.plan.executor);
         Eta { is_booting, ..Eta::new(planned, ended) }
     }
 

@@ -63,7 +63,7 @@ impl Arguments {
         let before = counters(number);
         let rounds = measure(&mut drive, wish, &mut |what| eprintln!("{}: {what}", self.device.display()))?;
         let others = before.zip(counters(number)).and_then(|(before, after)| foreign(before, after, drive.sent()));
-        let base_name = base(wish.kind, &name);
+        let base_name = pickfs_disks::like(&name, wish.kind == Kind::HardDisk);
         let base = pickfs_disks::find(base_name).context("a model that comes with pickfs")?;
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
         let about = About { name: &product(number, &name), date: &date, sectors: drive.sectors(), depth: wish.depth };
@@ -107,14 +107,6 @@ fn depth_of(number: (u32, u32)) -> usize {
     let own = whole_disk(number).and_then(|disk| content(disk.join("device/queue_depth")));
     let depth = own.or_else(|| queue(number, "nr_requests")).and_then(|depth| depth.parse().ok());
     depth.unwrap_or(32).clamp(1, 128)
-}
-
-fn base(kind: Kind, name: &str) -> &'static str {
-    match kind {
-        Kind::HardDisk => "hdd-7200",
-        _ if name.starts_with("nvme") => "nvme",
-        _ => "sata-ssd",
-    }
 }
 
 /// Maker and product, where the disk says them.

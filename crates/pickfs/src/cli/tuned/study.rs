@@ -1,7 +1,7 @@
 //! The folder of a tuning: its options, the plan of each stage, and what its journals say.
 
-use super::super::Exit;
 use super::super::catalogue::catalogue;
+use super::super::{Exit, did_you_mean};
 use anyhow::{Context, Result};
 use pickfs_core::journal::{Folded, StopReason, fold_file};
 use pickfs_core::plan::{Plan, Stop, Target, Tunable, TunableKind, TunableValue, Weakened, nearest};
@@ -38,7 +38,7 @@ impl Study {
         let all = catalogue().tunables_of(target);
         let known = || all.iter().map(|tunable| tunable.name);
         if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == *name)) {
-            let near = nearest(unknown, known()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+            let near = did_you_mean("", nearest(unknown, known()));
             let fs = target.fs.as_deref().unwrap_or_default();
             return Err(format!(
                 "--options: {unknown} is no option of {fs}; {near}`pickfs list options {fs}` shows all"

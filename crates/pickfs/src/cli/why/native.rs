@@ -14,12 +14,11 @@ pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
     let backing = plan.targets.first().map_or("", |target| target.backing.name.as_str());
     let hardware = folded.hardware();
     let below = hardware.backing(backing).and_then(|backing| backing.disk_below.as_ref());
-    match () {
-        () if ["memory", "zram"].contains(&backing) => "none",
-        () if below.is_some_and(|disk| disk.device.starts_with("nvme")) => "nvme",
-        () if below.is_some_and(|disk| disk.rotational == Some(true)) => "hdd-7200",
-        () => "sata-ssd",
+    if ["memory", "zram"].contains(&backing) {
+        return "none";
     }
+    let (device, rotates) = below.map_or(("", None), |disk| (disk.device.as_str(), disk.rotational));
+    pickfs_disks::like(device, rotates == Some(true))
 }
 
 /// The plan as a simulation of one round.
