@@ -7,7 +7,7 @@ use pickfs_system::units::show_duration;
 
 /// "Why btrfs takes 58 % longer than ext4 (write): 41 % is processor time in checksums and
 /// compression, 12 % waits for metadata reads (2.1 times as many), 5 % other." What works against
-/// the difference has a minus. A difference below the threshold has no causes.
+/// the difference has a minus. A difference below the threshold, or within noise, has no causes.
 pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f64) -> String {
     if found.share.abs() < threshold {
         return format!(
@@ -15,6 +15,16 @@ pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f6
             found.phase,
             percent(found.share.abs()),
             percent(threshold)
+        );
+    }
+    if let Some([low, high]) = found.noise {
+        return format!(
+            "{}: {target} and {reference} differ by {} in round 1, but over all rounds by {} to {} % (95 %), so it may be \
+             chance: no cause is named.",
+            found.phase,
+            percent(found.share.abs()),
+            signed_decimal(low * 100.0, 1),
+            signed_decimal(high * 100.0, 1)
         );
     }
     let way = if found.share > 0.0 { "longer" } else { "less" };
@@ -92,7 +102,7 @@ impl Model {
 impl<'a> Ledger<'a> {
     fn of(kept: &Kept, Pair { work, target, reference, difference }: &'a Pair) -> Ledger<'a> {
         let on = kept.simulated_on.as_ref().map_or(String::new(), |disk| format!(", simulated on {disk}"));
-        let is_explained = kept.is_proved && difference.share.abs() >= kept.threshold;
+        let is_explained = kept.is_proved && difference.has_causes(kept.threshold);
         Ledger {
             title: format!("{work}, {}: {target} against {reference}{on}", difference.phase),
             heads: [&difference.phase, "share", target, reference, ""],
@@ -140,7 +150,7 @@ pub fn estimate(
     let [one, other] = unowned.map(percent);
     let said = sentence(here, target, reference, threshold);
     let mut all = format!("{said} No owner: {one} of {target}'s time, {other} of {reference}'s.");
-    let named = [here, simulated].map(|found| found.causes.first().filter(|_| found.share.abs() >= threshold));
+    let named = [here, simulated].map(|found| found.causes.first().filter(|_| found.has_causes(threshold)));
     if let [Some(mine), Some(its)] = named.map(|cause| cause.map(label)) {
         let same = if mine == its { "the same in the simulation".into() } else { format!("{its} in the simulation") };
         all.push_str(&format!(" Largest part: {mine}; {same}."));
@@ -366,6 +376,19 @@ mod tests {
             let found = between(&breakdown(*time, owners), &reference).expect("a difference");
             assert_eq!(sentence(&found, "btrfs", "ext4", 0.03), *wanted);
         }
+    }
+
+    #[test]
+    fn what_may_be_chance_has_no_cause() {
+        let reference = breakdown(100.0, &[(State::Busy, "VFS", 100.0, 0)]);
+        let found = between(&breakdown(105.0, &[(State::Busy, "VFS", 105.0, 0)]), &reference).expect("a difference");
+        let noisy = Difference { noise: Some([-0.012, 0.063]), ..found.clone() };
+        assert_eq!([&found, &noisy].map(|found| found.has_causes(0.03)), [true, false]);
+        assert_eq!(
+            sentence(&noisy, "btrfs", "ext4", 0.03),
+            "write: btrfs and ext4 differ by 5 % in round 1, but over all rounds by −1.2 to +6.3 % (95 %), so it may be chance: no \
+             cause is named."
+        );
     }
 
     #[test]

@@ -432,9 +432,10 @@ impl<'c> Compared<'c> {
         of_run: &OfRun,
         cells: [&'c Explained; 2],
         phases: &[&'c str],
-        difference: owners::Difference,
+        mut difference: owners::Difference,
     ) -> Compared<'c> {
         let names = cells.map(|cell| cell.target.name.as_str());
+        difference.noise = native::noise(of_run.folded, &cells[0].work, names, phases);
         let measured = of_run.model.is_some().then(|| native::measured(of_run.folded, &cells[0].work, names, phases));
         let stands = |measured: f64| owners::agrees(measured, difference.share, plan.stop.threshold);
         let agrees = measured.is_none_or(|measured| measured.is_some_and(stands));
@@ -483,7 +484,7 @@ impl DifferenceReport {
         let mut tables = String::new();
         if compared.agrees {
             sentences.push_str(&format!("{sentence}\n"));
-            if is_proved && difference.share.abs() >= threshold {
+            if is_proved && difference.has_causes(threshold) {
                 sentences.extend(words::proofs(difference).iter().map(|line| format!("    {line}\n")));
             }
             tables = table(difference);

@@ -33,6 +33,10 @@ pub struct Difference {
     pub rest_share: f64,
     /// What became of it where causes were taken away.
     pub proofs: Vec<Proof>,
+    /// Bounds of the share over the rounds of the run, at 95 %, where 0 is between them: another
+    /// round may have none of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<[f64; 2]>,
 }
 
 /// The part of a difference from which on a cause is named.
@@ -62,10 +66,16 @@ pub fn between(target: &Breakdown, reference: &Breakdown) -> Option<Difference> 
         reference_rest_ns: reference.rest_ns,
         rest_share: (target.rest_ns - reference.rest_ns) / whole,
         proofs: Vec::new(),
+        noise: None,
     })
 }
 
 impl Difference {
+    /// Whether it matters and is no noise: a cause is named for no other one.
+    pub fn has_causes(&self, threshold: f64) -> bool {
+        self.share.abs() >= threshold && self.noise.is_none()
+    }
+
     /// Causes that are at least a tenth of the difference, also causes that work against it; the
     /// largest first. None that its removal has not confirmed.
     pub fn named(&self) -> impl Iterator<Item = &Cause> {

@@ -94,7 +94,7 @@ impl Kept {
         };
         let is_alone = move |pair: &Pair| self.pairs.iter().filter(|other| are_alike(pair, other)).count() == 1;
         let is_whole = move |pair: &&Pair| pair.difference.phase == ALL || is_alone(pair);
-        self.pairs.iter().filter(is_whole).filter(|pair| pair.difference.share.abs() >= self.threshold)
+        self.pairs.iter().filter(is_whole).filter(|pair| pair.difference.has_causes(self.threshold))
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::Result;
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
 use pickfs_core::plan::{Chosen, OtherProcessors, Plan, SIZE, Settings, Stop, Target};
 use pickfs_host::executor::sim;
+use pickfs_stats::paired_ratio;
 use std::collections::BTreeMap;
 
 /// Of what the run has noted of the disk below. A disk of a virtual machine may say that it turns
@@ -47,16 +48,20 @@ pub(super) fn simulated(plan: &Plan, model: &str, kernel: Option<&str>) -> Resul
     })
 }
 
-/// The mean times of a phase over all cells of a target that were done.
-fn times<'f>(folded: &'f Folded, work: &str, target: &str) -> BTreeMap<&'f str, f64> {
-    let is_done = |cell: &&FoldedCell| {
+/// Cells of a target that were done.
+fn done<'f>(folded: &'f Folded, work: &str, target: &str) -> impl Iterator<Item = &'f FoldedCell> {
+    folded.cells.iter().filter(move |cell| {
         cell.target == target
             && cell.work == work
             && cell.outcome == Some(Outcome::Done)
             && folded.processors(cell) == OtherProcessors::NONE
-    };
+    })
+}
+
+/// The mean times of a phase over all cells of a target that were done.
+fn times<'f>(folded: &'f Folded, work: &str, target: &str) -> BTreeMap<&'f str, f64> {
     let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (phase, metric, value) in folded.cells.iter().filter(is_done).flat_map(|cell| folded.samples(cell)) {
+    for (phase, metric, value) in done(folded, work, target).flat_map(|cell| folded.samples(cell)) {
         if metric == "time_ns" {
             times.entry(phase).or_default().push(value);
         }
@@ -78,6 +83,20 @@ pub(super) fn measured(folded: &Folded, work: &str, [target, reference]: [&str; 
     };
     let (one, other) = (time(target)?, time(reference)?);
     (other > 0.0).then(|| one / other - 1.0)
+}
+
+/// Bounds of the same over the rounds, at 95 %, where 0 is between them; none of too few rounds.
+pub(super) fn noise(folded: &Folded, work: &str, names: [&str; 2], phases: &[&str]) -> Option<[f64; 2]> {
+    let time = |cell: &FoldedCell| {
+        let of_phases = |(phase, metric, _): &(&str, &str, f64)| *metric == "time_ns" && phases.contains(phase);
+        folded.samples(cell).filter(of_phases).map(|(.., ns)| ns).sum::<f64>()
+    };
+    let [target, reference] =
+        names.map(|name| done(folded, work, name).map(|cell| (cell.round, time(cell))).collect::<BTreeMap<_, _>>());
+    let ratio = |(round, time): (&u32, &f64)| Some((time / reference.get(round)?).ln());
+    let logs: Vec<f64> = target.iter().filter_map(ratio).collect();
+    let (low, high) = paired_ratio(&logs, 0.95)?.interval?;
+    (low <= 1.0 && high >= 1.0).then_some([low - 1.0, high - 1.0])
 }
 
 #[cfg(test)]
@@ -131,23 +150,45 @@ mod tests {
             ("3", "ext4", [15.0, 5.0], Outcome::Done),
             ("4", "ext4", [99.0, 99.0], Outcome::Failed("it was full".into())),
         ] {
-            let (cell, work, at) = (id.to_string(), "tree".to_string(), String::new());
-            folded.take(Record::Begin(Begin {
-                cell: cell.clone(),
-                round: 1,
-                target: name.into(),
-                work,
-                at: at.clone(),
-            }));
-            for (phase, value) in ["write", "read"].into_iter().zip(times) {
-                let (cell, phase, metric) = (cell.clone(), phase.to_string(), "time_ns".to_string());
-                folded.take(Record::Sample(Sample { cell, phase, metric, value }));
-            }
-            folded.take(Record::End(End { cell, outcome, at }));
+            take_cell(&mut folded, (id, name, 1), &[("write", times[0]), ("read", times[1])], outcome);
         }
         let of = |phases: &[&str]| measured(&folded, "tree", ["btrfs", "ext4"], phases);
         assert_eq!((of(&["write"]), of(&["write", "read"])), (Some(1.0), Some(1.0)));
         assert_eq!((all_time(&folded, "tree", "btrfs"), all_time(&folded, "tree", "xfs")), (Some(40.0), None));
         assert_eq!((of(&["remove"]), measured(&folded, "io", ["btrfs", "ext4"], &["write"])), (None, None));
+    }
+
+    #[test]
+    fn what_rounds_do_not_show_is_noise() {
+        for (times, is_noise) in [
+            (vec![(110.0, 100.0), (90.0, 100.0), (105.0, 100.0), (96.0, 100.0)], true),
+            (vec![(110.0, 100.0), (109.0, 100.0), (111.0, 101.0), (110.0, 99.0)], false),
+            // Too few for bounds.
+            (vec![(110.0, 100.0), (90.0, 100.0)], false),
+        ] {
+            let mut folded = Folded::default();
+            for (round, (btrfs, ext4)) in (1..).zip(&times) {
+                for (name, ns) in [("btrfs", btrfs), ("ext4", ext4)] {
+                    take_cell(&mut folded, (&format!("{round}{name}"), name, round), &[("write", *ns)], Outcome::Done);
+                }
+            }
+            assert_eq!(noise(&folded, "tree", ["btrfs", "ext4"], &["write"]).is_some(), is_noise, "{times:?}");
+        }
+    }
+
+    fn take_cell(
+        folded: &mut Folded,
+        (id, target, round): (&str, &str, u32),
+        phases: &[(&str, f64)],
+        outcome: Outcome,
+    ) {
+        let (cell, at) = (id.to_string(), String::new());
+        let (target, work) = (target.to_string(), "tree".to_string());
+        folded.take(Record::Begin(Begin { cell: cell.clone(), round, target, work, at: at.clone() }));
+        for (phase, value) in phases {
+            let (cell, phase, metric) = (cell.clone(), phase.to_string(), "time_ns".to_string());
+            folded.take(Record::Sample(Sample { cell, phase, metric, value: *value }));
+        }
+        folded.take(Record::End(End { cell, outcome, at }));
     }
 }

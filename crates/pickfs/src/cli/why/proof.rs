@@ -55,7 +55,7 @@ pub(super) fn prove(compared: &mut [Compared], again: &Resimulation, each: Durat
 }
 
 fn is_to_prove(compared: &Compared, plan: &Plan) -> bool {
-    compared.agrees && compared.difference.share.abs() >= plan.stop.threshold
+    compared.agrees && compared.difference.has_causes(plan.stop.threshold)
 }
 
 fn removals(compared: &Compared) -> Vec<Removal> {
