@@ -5,10 +5,9 @@
 //! source is not sure, the feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs
 //! data.
 
-use super::MountOptions;
+use super::{Facts, MountOptions};
 use crate::stack::data::list;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// A name for plans, and what it promises.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +131,7 @@ pub struct FsState<'a> {
     pub nodatacow: bool,
     /// What the driver's programs said, by the names of [`super::Filesystem`]'s facts; nothing
     /// where we did not make it.
-    pub facts: &'a BTreeMap<String, String>,
+    pub facts: &'a Facts,
 }
 
 impl FsState<'_> {
@@ -165,18 +164,19 @@ impl FsState<'_> {
         let text = self.facts.get(fact).filter(|text| text.contains(sign))?;
         Some(text.split(|c: char| c.is_whitespace() || c == ',').any(|found| found == word))
     }
+}
 
-    /// The value of a property in what `zfs get all` or `zpool get all` printed.
-    pub(crate) fn property(&self, fact: &str, name: &str) -> Option<&str> {
-        let mut rows = self.facts.get(fact)?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        rows.find(|row| row.get(1) == Some(&name))?.get(2).copied()
-    }
+/// The value of a property in what `zfs get all` or `zpool get all` printed.
+pub(super) fn shown_property<'a>(facts: &'a Facts, fact: &str, name: &str) -> Option<&'a str> {
+    let mut rows = facts.get(fact)?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.find(|row| row.get(1) == Some(&name))?.get(2).copied()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{ALL, find, of_kernel};
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn the_list_is_sorted_and_described_and_drivers_keep_to_it() {
