@@ -205,6 +205,9 @@ fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&s
             target.name
         ));
     }
+    if target.discard == Discard::Trim && driver.is_some() && lacks(&&TRIM.operation) {
+        return Some(format!("no program discards the free space of {}: take discard = \"fresh\"", target.name));
+    }
     let trims = operations.contains(&TRIM.operation) && target.discard == Discard::None;
     trims.then(|| "`trim` leaves the next target another device: give all targets discard = \"fresh\"".to_string())
 }

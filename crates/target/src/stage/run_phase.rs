@@ -15,6 +15,8 @@ use super::{caches, cold_proof};
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
 use crate::probe::space::{Occupied, USED_BYTES};
 use crate::probe::{self, Probe};
+use crate::stack::argv;
+use crate::stack::fs::TRIM;
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use pickfs_core::protocol::PhaseClock;
@@ -191,10 +193,15 @@ impl Stage<'_, '_> {
             }
         }
         if phase.starts == CacheState::Fresh && self.script.trim {
-            self.runner.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
+            // Of a directory it is not known what else discards its free space.
+            let of_directory = || vec![argv(["fstrim", &self.stack.mount_point.display().to_string()])];
+            let programs = self.upkeep(TRIM.operation).map_or_else(of_directory, |upkeep| upkeep.run);
+            programs.iter().try_for_each(|words| self.runner.output(words).map(drop))?;
         }
         if phase.starts == CacheState::Unmounted {
             self.stack.make_durable(self.runner)?;
+            // Once it is unmounted, some of these programs find nothing to ask.
+            self.commit_start = self.stack.commit_start(self.runner)?;
             let dropped = self.what_to_drop();
             self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link, dropped)?;
             self.stillness.look();
