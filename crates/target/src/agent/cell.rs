@@ -412,11 +412,12 @@ fn read_back(layers: &[BuiltLayer], runner: &StepRunner) -> Layers {
     let (mut all, memory) = (Layers::default(), runner.place.memory.join("cell"));
     for (number, BuiltLayer { layer, settings, name, devices }) in layers.iter().enumerate() {
         let below = Below { devices, name, memory: &memory };
-        let (fact, words) = (layer.fact)(&below);
         all.openings.extend(layer.opens.map(|opens| opens(&below)));
-        let shown = runner.listing(&words);
-        all.mismatches.extend(layer.mismatches(settings, &shown));
-        all.take([(fact.to_string(), shown)].into(), number + 1);
+        for (fact, words) in layer.facts(&below) {
+            let shown = runner.listing(&words);
+            all.mismatches.extend(layer.mismatches(settings, &shown));
+            all.take([(fact, shown)].into(), number + 1);
+        }
         all.facts.extend(provenance::versions(argvs(layer.versions), &runner.run));
     }
     all
