@@ -12,9 +12,9 @@ use super::server::Used;
 use super::settle::quiet_after;
 use super::timed::{AfterPhase, Findings, Part, PhaseReport, Timed};
 use super::{caches, cold_proof};
+use crate::probe;
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
 use crate::probe::space::{Occupied, USED_BYTES};
-use crate::probe::{self, Probe};
 use crate::stack::argv;
 use crate::stack::fs::TRIM;
 use anyhow::{Context, Result, bail, ensure};
@@ -294,20 +294,20 @@ impl Stage<'_, '_> {
     /// In reverse, so that the readings before and after nest: what a probe itself costs, such as
     /// looking at every process, falls outside of what those listed before it see.
     fn read_probes_before(&self) -> Readings {
-        let wanted = probe::ALL.iter().rev().filter(|probe| !probe.only_after_writing());
-        by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
+        let wanted = probe::ALL.iter().rev().filter(|probe| !probe.only_after_writing);
+        by_metric(wanted.flat_map(|probe| (probe.read)(&self.stack.subject)))
     }
 
     fn read_probes(&self) -> Readings {
-        let wanted = probe::ALL.iter().filter(|probe| !probe.only_after_writing());
-        by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
+        let wanted = probe::ALL.iter().filter(|probe| !probe.only_after_writing);
+        by_metric(wanted.flat_map(|probe| (probe.read)(&self.stack.subject)))
     }
 
     /// Of probes that walk over the tree, each in a thread: nothing is timed meanwhile.
     fn read_walking_probes(&self) -> Readings {
-        let (subject, walking) = (&self.stack.subject, probe::ALL.iter().filter(|probe| probe.only_after_writing()));
+        let (subject, walking) = (&self.stack.subject, probe::ALL.iter().filter(|probe| probe.only_after_writing));
         std::thread::scope(|scope| {
-            let walks: Vec<_> = walking.map(|probe| scope.spawn(|| probe.read(subject))).collect();
+            let walks: Vec<_> = walking.map(|probe| scope.spawn(|| (probe.read)(subject))).collect();
             let found = walks.into_iter().map(|walk| walk.join().unwrap_or_else(|panic| resume_unwind(panic)));
             by_metric(found.flatten())
         })
