@@ -183,7 +183,7 @@ fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
 
 /// Works that boot a machine from the target, which it may be unable to carry.
 fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
-    let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.boots());
+    let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.description().boots);
     for work in plan.works.iter().filter(boots) {
         for why in pickfs_target::stage::boot_objections(target, brings_its_own(plan)) {
             let _ = writeln!(text, "  work {} will be skipped: {why}", work.name);

@@ -123,7 +123,8 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
         }
     }
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = if workload.boots() { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
+    let boots = workload.description().boots;
+    let cannot = if boots { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
     let records = workload.recording(&cell.work.workload.settings).is_some();
     let unrecorded = if records { cut_objections(&cell.target, link.recording().is_some()) } else { Vec::new() };
     let unsourced = workload.lacks(&cell.work.workload.settings, place);

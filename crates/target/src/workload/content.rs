@@ -6,6 +6,7 @@ use pickfs_system::random::Random;
 use pickfs_trees::content::Content;
 use pickfs_trees::profile::Stuff;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -27,6 +28,14 @@ impl Pool {
     #[inline]
     pub(crate) fn piece(&self, number: u64, bytes: usize) -> &[u8] {
         self.at(number.wrapping_mul(3 * bytes as u64 + 4097), bytes)
+    }
+
+    /// Writes as many bytes, in pieces of at most `most`, from the one with this number on.
+    pub(crate) fn write_to(&self, out: &mut impl Write, first: u64, bytes: u64, most: u64) -> std::io::Result<()> {
+        (first..).zip((0..bytes).step_by(most as usize)).try_for_each(|(number, from)| {
+            let length = (bytes - from).min(most);
+            out.write_all(self.piece(number, length as usize))
+        })
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! How long a mount and a check take, the more files there are and the fuller the disk is.
 
 use super::content::{Pool, files_until_durable};
+use super::room::Room;
 use super::settings::{Counts, Flag, Size, settings};
 use super::{Description, Workload, described};
 use crate::stage::Stage;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::{Objection, Settings};
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(crate) struct Mount;
 
@@ -89,12 +90,12 @@ impl Workload for Mount {
         let (size, root) = (steps.size as usize, stage.root());
         let mut small = Files { folder: root.join("small"), size, count: 0, pool: &pool };
         let mut large = Files { folder: root.join("large"), size: LARGE, count: 0, pool: &pool };
-        let empty = room(&root)?;
+        let empty = Room::at(&root)?.free;
         for step in steps.all() {
             let missing = |small: &Files| match step {
                 Step::Files(files) => Ok(files.saturating_sub(small.count)),
                 Step::Full(percent) => {
-                    room(&root).map(|free| files_until_durable(free, empty / 100 * (100 - percent), LARGE))
+                    Room::at(&root).map(|room| files_until_durable(room.free, empty / 100 * (100 - percent), LARGE))
                 }
             };
             stage.lay_out("writing files for the next step", |stage| {
@@ -188,13 +189,6 @@ impl Files<'_> {
         }
         Ok(())
     }
-}
-
-/// Bytes that files may still take. btrfs counts among its free blocks what metadata will have
-/// (statfs(2) of it).
-fn room(at: &Path) -> Result<u64> {
-    let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
-    Ok(found.f_bavail * found.f_frsize)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Files of 1 MiB: until none fits, and removed again.
 
-use super::{AT_MOST, FILE, GIB, GIVEN_BACK, PAUSE, Pool, room};
+use super::{AT_MOST, FILE, GIB, GIVEN_BACK, PAUSE, Pool};
 use crate::stack::Argv;
 use crate::stage::{Stage, Timed};
 use crate::workload::content::files_until_durable;
+use crate::workload::room::Room;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -26,7 +27,7 @@ pub(super) struct Fill<'a> {
 impl Fill<'_> {
     /// The error is the one that a full file system gives; any other fails the cell.
     pub(super) fn until_full(&mut self, p: &mut Timed) -> Result<()> {
-        self.room[0] = room(&self.root)?.unused;
+        self.room[0] = Room::at(&self.root)?.unused;
         let limits = p.limits();
         loop {
             limits()?;
@@ -37,7 +38,7 @@ impl Fill<'_> {
             }
         }
         ensure!(self.files > 0, "not one file of 1 MiB fits");
-        let full = room(&self.root)?;
+        let full = Room::at(&self.root)?;
         self.room[1] = full.unused;
         p.handled(self.files * FILE as u64, self.files);
         p.say("filled_bytes", (self.files * FILE as u64) as f64);
@@ -48,9 +49,9 @@ impl Fill<'_> {
 
     /// What is fuller may have no room to be rebuilt in.
     pub(super) fn a_third(&mut self, stage: &mut Stage) -> Result<()> {
-        let least = room(&self.root)?.free / 3 * 2;
+        let least = Room::at(&self.root)?.free / 3 * 2;
         stage.lay_out("filling a third of it", |stage| {
-            while let files @ 1.. = files_until_durable(room(&self.root)?.free, least, FILE) {
+            while let files @ 1.. = files_until_durable(Room::at(&self.root)?.free, least, FILE) {
                 let limits = stage.limits();
                 for _ in 0..files {
                     limits()?;
@@ -84,7 +85,7 @@ impl Fill<'_> {
         self.commit.iter().try_for_each(|words| p.command(words))?;
         let share = removed.len() as f64 / self.files as f64 * GIVEN_BACK;
         let wanted = self.room[1] as f64 + self.room[0].saturating_sub(self.room[1]) as f64 * share;
-        let free = p.until(AT_MOST, PAUSE, || Ok(room(&self.root)?.unused as f64 >= wanted))?;
+        let free = p.until(AT_MOST, PAUSE, || Ok(Room::at(&self.root)?.unused as f64 >= wanted))?;
         ensure!(free, "the space of removed files was not free after {} s", AT_MOST.as_secs());
         Ok(())
     }

@@ -320,21 +320,6 @@ fn read_anew(path: &Path) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Bytes.
-struct Room {
-    of_all: u64,
-    /// For files of all users.
-    free: u64,
-    /// With what is kept for root.
-    unused: u64,
-}
-
-fn room(at: &Path) -> Result<Room> {
-    let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
-    let [of_all, free, unused] = [found.f_blocks, found.f_bavail, found.f_bfree].map(|blocks| blocks * found.f_frsize);
-    Ok(Room { of_all, free, unused })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

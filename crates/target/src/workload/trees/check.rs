@@ -6,7 +6,7 @@
 
 use super::{Dataset, Jobs, in_threads};
 use crate::stage::{Latencies, Stage};
-use crate::workload::settings::{Count, Size, joined, settings};
+use crate::workload::settings::{Count, Size, settings};
 use crate::workload::{Description, Workload, described};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
@@ -25,11 +25,7 @@ settings! {
 
 impl Workload for Check {
     fn description(&self) -> &'static Description {
-        described!(
-            "check.toml",
-            &joined::<9>(&joined::<8>(Dataset::ROWS, Checking::ROWS), Jobs::ROWS),
-            Dataset::of_a_site
-        )
+        described!("check.toml", [Dataset::ROWS, Checking::ROWS, Jobs::ROWS], Dataset::of_a_site)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {
