@@ -10,7 +10,7 @@ mod fragmented_files;
 mod snapshot_data;
 mod tail_files;
 
-use super::content::Pool;
+use super::content::{Files, Pool};
 use super::settings::{Duration as DurationKind, Texts, choice, settings};
 use super::{Description, Workload, described, programs};
 use crate::stage::phase::*;
@@ -199,7 +199,12 @@ impl<'a> Work<'a> {
     fn new(root: PathBuf, pool: &'a Pool) -> Work<'a> {
         Work {
             pool,
-            fill: Fill { root, pool, files: 0, room: [0; 2], commit: None },
+            fill: Fill {
+                files: Files { folder: root.join("fill"), size: FILE, count: 0, pool },
+                root,
+                room: [0; 2],
+                commit: None,
+            },
             twice: None,
             pieces: None,
             held: None,
@@ -261,7 +266,7 @@ impl<'a> Work<'a> {
             (_, Some(programs), ..) => {
                 programs.run.iter().try_for_each(|words| p.run(&Program::new(words)))?;
                 // What there is room for differs.
-                if self.fill.files > 0 && matches!(operation, Operation::Rebuild | Operation::Scrub) {
+                if self.fill.files.count > 0 && matches!(operation, Operation::Rebuild | Operation::Scrub) {
                     p.done_times(self.fill.bytes() as f64 / GIB);
                 }
                 Ok(())
