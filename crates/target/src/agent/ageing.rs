@@ -1,10 +1,10 @@
 //! Makes a fresh file system old, or full, before the work and outside of every phase.
 //!
-//! What is done comes from the round's seed and the room that the devices give to data alone, so that
-//! every target of a round on the same room has the same done to it, and a file system that compresses is left with more room, as
-//! it would be. What then lies on it is read back as a digest, equal for all; how it lies there is
-//! recorded as facts. Afterwards everything is durable and cold, and the folder for the work is
-//! made, as on a fresh file system.
+//! What is done comes from the round's seed and the room that the devices give to data alone, so
+//! that every target of a round on the same room has the same done to it, and a file system that
+//! compresses is left with more room, as it would be. What then lies on it is read back as a
+//! digest, equal for all; how it lies there is recorded as facts. Afterwards everything is durable
+//! and cold, and the folder for the work is made, as on a fresh file system.
 
 use super::git;
 use crate::probe::layout;

@@ -5,9 +5,10 @@
 //! source is not sure, the feature is left out: a wrong "no" costs a candidate, a wrong "yes" costs
 //! data.
 
-use super::{Facts, MountOptions};
+use super::MountOptions;
 use crate::stack::data::list;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// A name for plans, and what it promises.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +132,7 @@ pub struct FsState<'a> {
     pub nodatacow: bool,
     /// What the driver's programs said, by the names of [`super::Filesystem`]'s facts; nothing
     /// where we did not make it.
-    pub facts: &'a Facts,
+    pub facts: &'a BTreeMap<String, String>,
 }
 
 impl FsState<'_> {
@@ -167,7 +168,7 @@ impl FsState<'_> {
 }
 
 /// The value of a property in what `zfs get all` or `zpool get all` printed.
-pub(super) fn shown_property<'a>(facts: &'a Facts, fact: &str, name: &str) -> Option<&'a str> {
+pub(super) fn shown_property<'a>(facts: &'a BTreeMap<String, String>, fact: &str, name: &str) -> Option<&'a str> {
     let mut rows = facts.get(fact)?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     rows.find(|row| row.get(1) == Some(&name))?.get(2).copied()
 }
@@ -176,7 +177,6 @@ pub(super) fn shown_property<'a>(facts: &'a Facts, fact: &str, name: &str) -> Op
 mod tests {
     use super::super::{ALL, find, of_kernel};
     use super::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn the_list_is_sorted_and_described_and_drivers_keep_to_it() {

@@ -119,7 +119,8 @@ pub struct Filesystem {
     pub free_space: Option<FreeSpace>,
     /// What must be run in addition to `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
-    /// The kernel's driver discards no free space when it is asked to (FITRIM), so that fstrim fails.
+    /// The kernel's driver discards no free space when it is asked to (FITRIM), so that fstrim
+    /// fails.
     #[serde(default)]
     lacks_fitrim: bool,
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.

@@ -58,8 +58,8 @@ impl Workload for Check {
     }
 }
 
-/// Bytes of these files that the device must give when they are read. Of a file that takes more than
-/// it holds, its content is all that is read.
+/// Bytes of these files that the device must give when they are read. Of a file that takes more
+/// than it holds, its content is all that is read.
 fn stored_bytes(stage: &mut Stage, root: &Path, names: &[PathBuf]) -> Result<u64> {
     names.iter().map(|name| root.join(name)).try_fold(0, |sum, path| {
         let held = path.metadata()?.len();
