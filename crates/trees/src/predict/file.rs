@@ -173,7 +173,7 @@ impl Visit<'_> {
         let stretch = self.stretch(place);
         let inside = (place - stretch.place) * PIECE as u64;
         let wanted = (stretch.bytes - inside).min(PIECE as u64) as usize;
-        read_full(&self.file, &mut self.reader.buffer[..wanted], stretch.start + inside)
+        read_full(self.file, &mut self.reader.buffer[..wanted], stretch.start + inside)
     }
 }
 

@@ -191,7 +191,7 @@ impl Filesystem {
     }
 
     /// Bytes that data can take on devices of these sizes, as far as the variant decides that.
-    pub(crate) fn data_bytes(&self, variant: Option<&str>, devices: &[u64]) -> u64 {
+    pub fn data_bytes(&self, variant: Option<&str>, devices: &[u64]) -> u64 {
         let (without, copies) = self.variant(variant).map_or((0, 1), |variant| (variant.without_data, variant.copies));
         let with_data = &devices[..devices.len().saturating_sub(without)];
         let copies = if copies == 0 { with_data.len() } else { copies };
