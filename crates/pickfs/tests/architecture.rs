@@ -193,14 +193,13 @@ fn plugins_are_sorted_and_described() {
             [$((stringify!($list), $list.iter().map(|plugin| (plugin.name, plugin.about)).collect::<Vec<_>>())),*]
         };
     }
-    let rows =
-        rows![pickfs_target::stack::backing::ALL, pickfs_target::stack::fs::ALL, pickfs_target::stack::layer::ALL];
-    let lists = entries![
-        pickfs_host::executor::ALL,
-        pickfs_host::import::ALL,
+    let rows = rows![
         pickfs_target::probe::ALL,
-        pickfs_target::workload::ALL,
+        pickfs_target::stack::backing::ALL,
+        pickfs_target::stack::fs::ALL,
+        pickfs_target::stack::layer::ALL,
     ];
+    let lists = entries![pickfs_host::executor::ALL, pickfs_host::import::ALL, pickfs_target::workload::ALL,];
     pass(lists.iter().chain(&rows).flat_map(|(list, entries)| bad_entries(list, entries)).collect());
 }
 

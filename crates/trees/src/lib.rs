@@ -30,3 +30,18 @@ pub fn apparent_bytes(root: &std::path::Path) -> u64 {
     let found = files.filter_map(|entry| entry.metadata().ok());
     found.filter(|file| file.nlink() == 1 || seen.insert((file.dev(), file.ino()))).map(|file| file.len()).sum()
 }
+
+/// Fills a buffer from a place of a file on; the bytes that were there, fewer where the file ends.
+pub(crate) fn read_full(file: &std::fs::File, buffer: &mut [u8], place: u64) -> std::io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], place + length as u64) {
+            Ok(0) => break,
+            Ok(bytes) => length += bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}

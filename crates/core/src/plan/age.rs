@@ -5,7 +5,7 @@
 
 use super::complaint::quoted;
 use super::table::Field;
-use super::{Settings, Target};
+use super::{Settings, Target, disks};
 use pickfs_system::units::parse_share;
 use serde::{Deserialize, Serialize};
 
@@ -106,9 +106,15 @@ pub fn capacity(backing: &Settings) -> Option<u64> {
     backing.number(SIZE)
 }
 
+/// The most that data can take on all disks of a target.
+fn all_disks(target: &Target) -> u64 {
+    let backing = &target.backing.settings;
+    capacity(backing).unwrap_or(UNKNOWN_CAPACITY).saturating_mul(disks(backing))
+}
+
 /// What a cell's limit grows by for a target's ageing.
 pub fn allowance_ns(target: &Target) -> u64 {
-    let capacity = capacity(&target.backing.settings).unwrap_or(UNKNOWN_CAPACITY);
+    let capacity = all_disks(target);
     Ageing::of(target).map_or(0, |ageing| ageing.allowance_ns(capacity))
 }
 
@@ -117,7 +123,7 @@ pub fn allowance_ns(target: &Target) -> u64 {
 pub fn seconds_of_ageing(target: &Target) -> u64 {
     const BYTES_PER_SECOND: u64 = 300 << 20;
     const PULLS_PER_SECOND: u64 = 5;
-    let capacity = capacity(&target.backing.settings).unwrap_or(UNKNOWN_CAPACITY);
+    let capacity = all_disks(target);
     let seconds =
         |ageing: Ageing| ageing.written_bytes(capacity) / BYTES_PER_SECOND + u64::from(ageing.pulls) / PULLS_PER_SECOND;
     Ageing::of(target).map_or(0, seconds)
@@ -247,6 +253,8 @@ mod tests {
         assert_eq!((allowance_ns(&target), room(&target)), (25_000_000_000, Some(100 << 20)));
         target.age = Some(Age::Churn(2.0));
         assert_eq!(allowance_ns(&target), 75_000_000_000);
+        target.backing.settings.0.insert("disks".into(), 3.into());
+        assert_eq!((allowance_ns(&target), room(&target)), (225_000_000_000, Some(100 << 20)));
         assert_eq!(allowance_ns(&Target::default()), 0);
     }
 

@@ -46,7 +46,7 @@ pub use queue::{NAMES as QUEUE_SETTINGS, SYSCTLS};
 pub use read::from_toml;
 pub use recipe_source::{inlined, recipe_files};
 pub use schema::schema;
-pub use setting::{Setting, SettingKind, Settings, disks, leaked, setting};
+pub use setting::{MORE_DEVICES, Setting, SettingKind, Settings, disks, leaked, setting};
 pub use tunable::{
     Change, FactForm, SCHEDULER, Tunable, TunableDefault, TunableKind, TunableValue, Tunables, Weakened, join,
 };

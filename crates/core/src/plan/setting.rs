@@ -99,9 +99,13 @@ impl Settings {
     }
 }
 
+/// The other disks of a backing. No setting of a plan, where each of them would have to be checked
+/// and agreed to: set by the code that gives a machine its own disks.
+pub const MORE_DEVICES: &str = "more";
+
 /// How many disks a backing has.
 pub fn disks(backing: &Settings) -> u64 {
-    backing.number("disks").unwrap_or(1).max(1)
+    backing.number("disks").unwrap_or(1).max(1 + backing.texts(MORE_DEVICES).len() as u64)
 }
 
 /// A list that lasts as long as the program.

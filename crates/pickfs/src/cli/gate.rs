@@ -8,8 +8,7 @@ use super::{FAILED, Outcome};
 use anyhow::{Context, Result};
 use pickfs_host::run::{Active, State};
 use pickfs_stats::median;
-use pickfs_target::probe::foreign::Foreign;
-use pickfs_target::probe::{Probe, Subject};
+use pickfs_target::probe::{Subject, foreign};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -90,7 +89,7 @@ impl Gate {
 }
 
 fn measured() -> Reading {
-    let used = || Foreign.read(&Subject::default()).iter().map(|reading| reading.value).sum::<f64>();
+    let used = || foreign::read(&Subject::default()).iter().map(|reading| reading.value).sum::<f64>();
     let mut probe = SpeedProbe::new();
     // The first one is of a buffer that is new.
     probe.read();

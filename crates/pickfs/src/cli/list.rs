@@ -166,7 +166,7 @@ fn entries(what: Listing) -> Vec<Entry> {
         Listing::Above => above::ALL.iter().map(|one| layer_above(one)).collect(),
         Listing::Workloads => workload::for_users().map(of_workload).collect(),
         Listing::Profiles => builtin::ALL.iter().map(profile).collect(),
-        Listing::Probes => probe::ALL.iter().map(|one| Entry::of(one.name(), one.about())).collect(),
+        Listing::Probes => probe::ALL.iter().map(|one| Entry::of(one.name, one.about)).collect(),
         Listing::Executors => {
             let entry = |one: &&dyn Executor| Entry::plug_in(one.name(), one.about(), one.settings(), &one.needs());
             executor::ALL.iter().map(entry).collect()

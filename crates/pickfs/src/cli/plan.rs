@@ -2,7 +2,7 @@
 
 use super::{Outcome, Verb, catalogue, confirm, forecast, forewarn, how_long, plan_source, programs};
 use pickfs_core::plan::{
-    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, expand,
+    self, Ageing, Cell, Limit, Plan, PlanArgs, Stop, Target, VerdictSpec, VerdictTerm, Work, capacity, disks, expand,
 };
 use pickfs_host::executor;
 use pickfs_host::wording::text::counted;
@@ -181,7 +181,7 @@ fn describe_targets(plan: &Plan, cells: &[Cell], text: &mut String) {
 
 /// Works that boot a machine from the target, which it may be unable to carry.
 fn describe_boots(plan: &Plan, target: &Target, text: &mut String) {
-    let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.boots());
+    let boots = |work: &&Work| workload::find(&work.workload.name).is_some_and(|workload| workload.description().boots);
     for work in plan.works.iter().filter(boots) {
         for why in pickfs_target::stage::boot_objections(target, executor::brings_its_own(&plan.executor)) {
             let _ = writeln!(text, "  work {} will be skipped: {why}", work.name);
@@ -282,6 +282,10 @@ fn describe_ageing(target: &Target, text: &mut String) {
     let Some(ageing) = Ageing::of(target) else { return };
     let path = target.backing.settings.path("path");
     let size = capacity(&target.backing.settings).or_else(|| block::size_of_device(&path?).ok());
+    let driver = target.fs.as_deref().and_then(fs::find).filter(|_| target.layers.is_empty());
+    let disks = disks(&target.backing.settings) as usize;
+    let for_data = |size| driver.map_or(size, |fs| fs.data_bytes(target.variant.as_deref(), &vec![size; disks]));
+    let size = size.map(for_data);
     let amount = |share: f64, bytes: fn(&Ageing, u64) -> u64| match size {
         Some(size) => show_bytes(bytes(&ageing, size) as f64),
         None => format!("{:.0} % of the device", share * 100.0),

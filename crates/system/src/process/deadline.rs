@@ -65,6 +65,15 @@ impl Deadline {
         }
         Ok(())
     }
+
+    /// Fails when the work shall stop, or its time is over: to be asked now and then by our own
+    /// loops, also by their threads.
+    pub fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'_> {
+        move || {
+            super::check_stop()?;
+            self.check()
+        }
+    }
 }
 
 impl Drop for Deadline {

@@ -1,10 +1,10 @@
 //! Makes a fresh file system old, or full, before the work and outside of every phase.
 //!
-//! What is done comes from the round's seed and the size of the device alone, so that every target
-//! of a round has the same done to it, and a file system that compresses is left with more room, as
-//! it would be. What then lies on it is read back as a digest, equal for all; how it lies there is
-//! recorded as facts. Afterwards everything is durable and cold, and the folder for the work is
-//! made, as on a fresh file system.
+//! What is done comes from the round's seed and the room that the devices give to data alone, so
+//! that every target of a round on the same room has the same done to it, and a file system that
+//! compresses is left with more room, as it would be. What then lies on it is read back as a
+//! digest, equal for all; how it lies there is recorded as facts. Afterwards everything is durable
+//! and cold, and the folder for the work is made, as on a fresh file system.
 
 use super::git;
 use crate::probe::layout;
@@ -52,10 +52,11 @@ pub(crate) fn age(
     link: &mut Link,
     deadline: &Deadline,
 ) -> Result<Facts> {
-    let (Some(ageing), Some(device)) = (Ageing::of(&cell.target), stack.device.as_deref()) else {
+    let (Some(ageing), Some(driver), Some(device)) = (Ageing::of(&cell.target), stack.driver, &stack.device) else {
         return Ok(Facts::new());
     };
-    let capacity = block::size_of_device(device)?;
+    let sizes = std::iter::once(device).chain(&stack.more_devices).map(|device| block::size_of_device(device));
+    let capacity = driver.data_bytes(cell.target.variant.as_deref(), &sizes.collect::<Result<Vec<_>, _>>()?);
     let folder = stack.mount_point.join(FOLDER);
     std::fs::create_dir(&folder).context("cannot make a folder for ageing")?;
     let amounts = Amounts {

@@ -123,7 +123,8 @@ fn missing(cell: &Cell, workload: &dyn Workload, place: &Place, link: &Link) -> 
         }
     }
     let lacks = need::missing(&needs).into_iter().map(|missing| missing.to_string());
-    let cannot = if workload.boots() { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
+    let boots = workload.description().boots;
+    let cannot = if boots { boot_objections(&cell.target, link.can(Question::Boot)) } else { Vec::new() };
     let records = workload.recording(&cell.work.workload.settings).is_some();
     let unrecorded = if records { cut_objections(&cell.target, link.recording().is_some()) } else { Vec::new() };
     let unsourced = workload.lacks(&cell.work.workload.settings, place);
@@ -204,6 +205,9 @@ fn lacking_upkeep(target: &Target, driver: Option<&Filesystem>, operations: &[&s
             "{} has no `{operation}` that pickfs knows: leave it out of the settings of the work",
             target.name
         ));
+    }
+    if target.discard == Discard::Trim && driver.is_some() && lacks(&&TRIM.operation) {
+        return Some(format!("no program discards the free space of {}: take discard = \"fresh\"", target.name));
     }
     let trims = operations.contains(&TRIM.operation) && target.discard == Discard::None;
     trims.then(|| "`trim` leaves the next target another device: give all targets discard = \"fresh\"".to_string())
@@ -409,11 +413,12 @@ fn read_back(layers: &[BuiltLayer], runner: &StepRunner) -> Layers {
     let (mut all, memory) = (Layers::default(), runner.place.memory.join("cell"));
     for (number, BuiltLayer { layer, settings, name, devices }) in layers.iter().enumerate() {
         let below = Below { devices, name, memory: &memory };
-        let (fact, words) = (layer.fact)(&below);
         all.openings.extend(layer.opens.map(|opens| opens(&below)));
-        let shown = runner.listing(&words);
-        all.mismatches.extend(layer.mismatches(settings, &shown));
-        all.take([(fact.to_string(), shown)].into(), number + 1);
+        for (fact, words) in layer.facts(&below) {
+            let shown = runner.listing(&words);
+            all.mismatches.extend(layer.mismatches(settings, &shown));
+            all.take([(fact, shown)].into(), number + 1);
+        }
         all.facts.extend(provenance::versions(argvs(layer.versions), &runner.run));
     }
     all

@@ -236,9 +236,10 @@ fn weakened(driver: &Filesystem, mount: &[String], mkfs: &[String], shown: &[Str
 /// What is made in the work's folder takes the attribute from it.
 fn in_place_mismatch(stack: &BuiltStack, attributes: Option<&[String]>) -> Option<String> {
     let found = attributes.is_some_and(|names| names.iter().any(|name| name == file::IN_PLACE));
-    let missing = stack.target.nodatacow && !found;
+    let by_variant = stack.driver.and_then(|driver| driver.making.in_place?(&stack.spec())).is_some();
+    let is_asked = stack.target.nodatacow || by_variant;
     let shown = attributes.map_or("none".into(), |names| names.join(" "));
-    missing.then(|| format!("asked for nodatacow, the kernel shows these attributes: {shown}"))
+    (is_asked && !found).then(|| format!("asked for data in place, the kernel shows these attributes: {shown}"))
 }
 
 /// "rack-7 (3f9a01bc)": clones have one name, and machines of a rack one kind of hardware. The
@@ -349,6 +350,8 @@ mod tests {
         stack.target.nodatacow = true;
         assert!(wrong(&stack, Some(&["noatime"])) && wrong(&stack, None));
         assert!(!wrong(&stack, Some(&["noatime", file::IN_PLACE])));
+        let by_variant = self::stack(crate::stack::fs::find("btrfs"), "nocow");
+        assert!(wrong(&by_variant, Some(&["noatime"])) && !wrong(&by_variant, Some(&[file::IN_PLACE])));
     }
 
     #[test]

@@ -24,8 +24,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use walkdir::{DirEntry, DirEntryExt, WalkDir};
 
-pub struct Compression;
-
 /// Whether files may take less than du counts. On btrfs it counts them uncompressed, and what they
 /// take is shown to root alone.
 pub(super) fn is_uncounted(subject: &Subject) -> bool {
@@ -45,26 +43,19 @@ fn may_compress(mut options: impl Iterator<Item = String>, attributes: &[String]
 /// Bytes that all data takes on the disk, compressed or not.
 pub(crate) const DISK_BYTES: &str = "compression_total_disk_bytes";
 
-impl Probe for Compression {
-    fn name(&self) -> &'static str {
-        "compression"
-    }
+pub(super) const PROBE: Probe = Probe {
+    name: "compression",
+    about: "disk usage, uncompressed and referenced bytes per compression type: of extents as compsize (btrfs, root), of files (f2fs)",
+    read,
+    only_after_writing: true,
+};
 
-    fn about(&self) -> &'static str {
-        "disk usage, uncompressed and referenced bytes per compression type: of extents as compsize (btrfs, root), of files (f2fs)"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let root = &subject.mount_point;
-        match subject.filesystem.as_str() {
-            "btrfs" => compression_table(root).map(|table| readings(&table)).unwrap_or_default(),
-            "f2fs" => saved::readings(root),
-            _ => Vec::new(),
-        }
-    }
-
-    fn only_after_writing(&self) -> bool {
-        true
+fn read(subject: &Subject) -> Vec<Reading> {
+    let root = &subject.mount_point;
+    match subject.filesystem.as_str() {
+        "btrfs" => compression_table(root).map(|table| readings(&table)).unwrap_or_default(),
+        "f2fs" => saved::readings(root),
+        _ => Vec::new(),
     }
 }
 
@@ -259,7 +250,7 @@ mod tests {
 
     #[test]
     fn other_file_systems_have_none() {
-        assert_eq!(Compression.read(&Subject { filesystem: "ext4".into(), ..Subject::default() }), []);
+        assert_eq!(read(&Subject { filesystem: "ext4".into(), ..Subject::default() }), []);
     }
 
     #[test]

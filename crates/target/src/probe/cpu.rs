@@ -11,30 +11,25 @@ use super::{Probe, Reading, Subject, counter};
 use pickfs_system::sys::clock::monotonic;
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-pub(crate) struct Cpu;
-
 /// What simulated processors have done apart from the one that the kernel knows (`processors.c` of
 /// the executor `sim`).
 const BESIDE: &str = "/sys/module/simdisk/parameters/beside_ns";
 
 pub(crate) const SYSTEM_WIDE_NS: &str = "cpu_system_wide_ns";
 
-impl Probe for Cpu {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
+pub(super) const PROBE: Probe = Probe {
+    name: "cpu",
+    about: "busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/timer_list and /proc/stat",
+    read,
+    only_after_writing: false,
+};
 
-    fn about(&self) -> &'static str {
-        "busy CPU of the whole system, and CPU that a hypervisor gave to others, from /proc/timer_list and /proc/stat"
-    }
-
-    fn read(&self, _subject: &Subject) -> Vec<Reading> {
-        let timers = std::fs::read_to_string("/proc/timer_list").unwrap_or_default();
-        let Some((busy, stolen)) = used_by_now(&timers) else { return Vec::new() };
-        let beside = std::fs::read_to_string(BESIDE).ok().and_then(|text| text.trim().parse::<f64>().ok());
-        let busy = busy + beside.unwrap_or_default();
-        vec![counter(SYSTEM_WIDE_NS, busy), counter("cpu_steal_ns", stolen)]
-    }
+fn read(_subject: &Subject) -> Vec<Reading> {
+    let timers = std::fs::read_to_string("/proc/timer_list").unwrap_or_default();
+    let Some((busy, stolen)) = used_by_now(&timers) else { return Vec::new() };
+    let beside = std::fs::read_to_string(BESIDE).ok().and_then(|text| text.trim().parse::<f64>().ok());
+    let busy = busy + beside.unwrap_or_default();
+    vec![counter(SYSTEM_WIDE_NS, busy), counter("cpu_steal_ns", stolen)]
 }
 
 /// Nanoseconds of a clock tick, which is what the kernel shows CPU times in.
@@ -145,11 +140,11 @@ mod tests {
     #[test]
     fn the_system_is_at_least_as_busy_as_we_are() {
         let used = || own_usage().user_ns + own_usage().system_ns;
-        let (system, own) = (Cpu.read(&Subject::default())[0].value, used());
+        let (system, own) = (read(&Subject::default())[0].value, used());
         while used() < own + 300_000_000 {
             std::hint::black_box(own_usage());
         }
-        let seen = Cpu.read(&Subject::default())[0].value - system;
+        let seen = read(&Subject::default())[0].value - system;
         assert!(seen >= 200e6, "{seen} ns of at least 300e6");
     }
 }

@@ -13,8 +13,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-pub struct Device;
-
 /// Metrics that the stage computes with.
 pub(crate) const READ_BYTES: &str = "device_read_bytes";
 pub(crate) const WRITE_BYTES: &str = "device_write_bytes";
@@ -22,20 +20,17 @@ pub(crate) const BUSY_NS: &str = "device_busy_ns";
 pub(crate) const READ_BYTES_BELOW: &str = "below_read_bytes";
 pub(crate) const WRITE_BYTES_BELOW: &str = "below_write_bytes";
 
-impl Probe for Device {
-    fn name(&self) -> &'static str {
-        "device"
-    }
+pub(super) const PROBE: Probe = Probe {
+    name: "device",
+    about: "bytes, requests, flushes, discards and busy time of the device and of the disk below it",
+    read,
+    only_after_writing: false,
+};
 
-    fn about(&self) -> &'static str {
-        "bytes, requests, flushes, discards and busy time of the device and of the disk below it"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let device = counters_of(&subject.devices()).map(|c| device_readings(&c)).unwrap_or_default();
-        let below = subject.below.and_then(counters).map(|c| below_readings(&c)).unwrap_or_default();
-        device.into_iter().chain(below).collect()
-    }
+fn read(subject: &Subject) -> Vec<Reading> {
+    let device = counters_of(&subject.devices()).map(|c| device_readings(&c)).unwrap_or_default();
+    let below = subject.below.and_then(counters).map(|c| below_readings(&c)).unwrap_or_default();
+    device.into_iter().chain(below).collect()
 }
 
 fn device_readings(counters: &Counters) -> Vec<Reading> {
@@ -212,7 +207,7 @@ mod tests {
 
     #[test]
     fn no_device_no_readings() {
-        assert_eq!(Device.read(&Subject { device: Some((0, 4095)), ..Subject::default() }), []);
-        assert_eq!(Device.read(&Subject::default()), []);
+        assert_eq!(read(&Subject { device: Some((0, 4095)), ..Subject::default() }), []);
+        assert_eq!(read(&Subject::default()), []);
     }
 }

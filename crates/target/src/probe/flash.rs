@@ -7,24 +7,18 @@
 
 use super::{Kind, Probe, Reading, Subject, counter};
 
-pub(crate) struct Flash;
+pub(super) const PROBE: Probe = Probe {
+    name: "flash",
+    about: "bytes that simulated flash programs, copies and holds, where the plan gives it a `disk_fill`",
+    read,
+    only_after_writing: false,
+};
 
-impl Probe for Flash {
-    fn name(&self) -> &'static str {
-        "flash"
-    }
-
-    fn about(&self) -> &'static str {
-        "bytes that simulated flash programs, copies and holds, where the plan gives it a `disk_fill`"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let text =
-            |(major, minor): (u32, u32)| std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/flash"));
-        let devices = subject.devices();
-        let counts = devices.into_iter().filter_map(|device| counts(&text(device).ok()?));
-        counts.reduce(|sum, of| std::array::from_fn(|at| sum[at] + of[at])).map(readings).unwrap_or_default()
-    }
+fn read(subject: &Subject) -> Vec<Reading> {
+    let text = |(major, minor): (u32, u32)| std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/flash"));
+    let devices = subject.devices();
+    let counts = devices.into_iter().filter_map(|device| counts(&text(device).ok()?));
+    counts.reduce(|sum, of| std::array::from_fn(|at| sum[at] + of[at])).map(readings).unwrap_or_default()
 }
 
 fn counts(text: &str) -> Option<[f64; 4]> {

@@ -18,25 +18,20 @@ use pickfs_system::sys::process::{Parents, Stat, all_processes};
 const KERNEL_THREAD: u64 = 0x0020_0000;
 const INIT: i32 = 1;
 
-pub struct Foreign;
-
 pub(crate) const CPU_NS: &str = "foreign_cpu_ns";
 
-impl Probe for Foreign {
-    fn name(&self) -> &'static str {
-        "foreign"
-    }
+pub(super) const PROBE: Probe = Probe {
+    name: "foreign",
+    about: "CPU of processes that do not belong to the measurement (a lower bound)",
+    read,
+    only_after_writing: false,
+};
 
-    fn about(&self) -> &'static str {
-        "CPU of processes that do not belong to the measurement (a lower bound)"
-    }
-
-    fn read(&self, _subject: &Subject) -> Vec<Reading> {
-        let processes: Vec<Stat> = all_processes().into_iter().filter_map(Stat::of).collect();
-        let (own, parent) = (std::process::id() as i32, std::os::unix::process::parent_id() as i32);
-        let head = if parent > INIT { parent } else { own };
-        vec![counter(CPU_NS, (foreign_ticks(&processes, head) * tick_ns()) as f64)]
-    }
+pub fn read(_subject: &Subject) -> Vec<Reading> {
+    let processes: Vec<Stat> = all_processes().into_iter().filter_map(Stat::of).collect();
+    let (own, parent) = (std::process::id() as i32, std::os::unix::process::parent_id() as i32);
+    let head = if parent > INIT { parent } else { own };
+    vec![counter(CPU_NS, (foreign_ticks(&processes, head) * tick_ns()) as f64)]
 }
 
 /// Ticks of all processes but kernel threads, `head` and its descendants.

@@ -19,30 +19,21 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use walkdir::WalkDir;
 
-pub(crate) struct Layout;
-
 const BLOCK: u64 = 4096;
 
-impl Probe for Layout {
-    fn name(&self) -> &'static str {
-        "layout"
-    }
+pub(super) const PROBE: Probe = Probe {
+    name: "layout",
+    about: "share of blocks that lie right behind the one before, fragments of files, where the file system reports it (FIEMAP)",
+    read,
+    only_after_writing: true,
+};
 
-    fn about(&self) -> &'static str {
-        "share of blocks that lie right behind the one before, fragments of files, where the file system reports it (FIEMAP)"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let Ok(Some(found)) = Found::of(&subject.mount_point) else { return Vec::new() };
-        let score = found.score().map(|score| state("layout_adjacent_share", score));
-        let (mean, p99) = (found.mean_fragments(), found.fragments_at(0.99));
-        let counts = [state("layout_fragments_mean", mean), state("layout_fragments_p99", p99 as f64)];
-        score.into_iter().chain(counts).collect()
-    }
-
-    fn only_after_writing(&self) -> bool {
-        true
-    }
+fn read(subject: &Subject) -> Vec<Reading> {
+    let Ok(Some(found)) = Found::of(&subject.mount_point) else { return Vec::new() };
+    let score = found.score().map(|score| state("layout_adjacent_share", score));
+    let (mean, p99) = (found.mean_fragments(), found.fragments_at(0.99));
+    let counts = [state("layout_fragments_mean", mean), state("layout_fragments_p99", p99 as f64)];
+    score.into_iter().chain(counts).collect()
 }
 
 /// The layout of a tree's files.
@@ -180,7 +171,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_told_nothing_is_read() {
-        assert_eq!(Layout.read(&Subject { mount_point: "/proc/self/fdinfo".into(), ..Subject::default() }), []);
-        assert_eq!(Layout.read(&Subject { mount_point: "/nowhere".into(), ..Subject::default() }), []);
+        assert_eq!(read(&Subject { mount_point: "/proc/self/fdinfo".into(), ..Subject::default() }), []);
+        assert_eq!(read(&Subject { mount_point: "/nowhere".into(), ..Subject::default() }), []);
     }
 }

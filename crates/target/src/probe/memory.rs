@@ -9,22 +9,17 @@
 use super::{Probe, Reading, Subject, counter};
 use crate::stack::fs::of_kernel;
 
-pub(crate) struct Memory;
+pub(super) const PROBE: Probe = Probe {
+    name: "memory",
+    about: "by how much the kernel's memory for inodes, trees and journal of this kind of file system has grown",
+    read,
+    only_after_writing: false,
+};
 
-impl Probe for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    fn about(&self) -> &'static str {
-        "by how much the kernel's memory for inodes, trees and journal of this kind of file system has grown"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let slabs = std::fs::read_to_string("/proc/slabinfo").unwrap_or_default();
-        let bytes = bytes(&slabs, &subject.filesystem, rustix::param::page_size() as u64);
-        bytes.map(|bytes| counter("slab_bytes", bytes as f64)).into_iter().collect()
-    }
+fn read(subject: &Subject) -> Vec<Reading> {
+    let slabs = std::fs::read_to_string("/proc/slabinfo").unwrap_or_default();
+    let bytes = bytes(&slabs, &subject.filesystem, rustix::param::page_size() as u64);
+    bytes.map(|bytes| counter("slab_bytes", bytes as f64)).into_iter().collect()
 }
 
 /// `None` where no cache has a name of that kind, which stands in front of an underscore.

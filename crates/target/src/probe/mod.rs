@@ -22,18 +22,18 @@ pub(crate) mod zram;
 use std::path::PathBuf;
 
 /// Every probe, sorted by name.
-pub const ALL: &[&dyn Probe] = &[
-    &compression::Compression,
-    &cpu::Cpu,
-    &device::Device,
-    &flash::Flash,
-    &foreign::Foreign,
-    &layout::Layout,
-    &memory::Memory,
-    &pressure::Pressure,
-    &space::Space,
-    &swap::Swap,
-    &zram::Zram,
+pub const ALL: &[Probe] = &[
+    compression::PROBE,
+    cpu::PROBE,
+    device::PROBE,
+    flash::PROBE,
+    foreign::PROBE,
+    layout::PROBE,
+    memory::PROBE,
+    pressure::PROBE,
+    space::PROBE,
+    swap::PROBE,
+    zram::PROBE,
 ];
 
 /// What a phase is measured on.
@@ -75,17 +75,14 @@ pub struct Reading {
 }
 
 /// Something that can be read before and after a phase.
-pub trait Probe: Sync {
-    fn name(&self) -> &'static str;
+pub struct Probe {
+    pub name: &'static str,
     /// One sentence for `pickfs list probes`.
-    fn about(&self) -> &'static str;
+    pub about: &'static str,
     /// Empty where the machine does not offer it.
-    fn read(&self, subject: &Subject) -> Vec<Reading>;
-
-    /// True: read only after phases that wrote, as it walks the tree (outside the timer).
-    fn only_after_writing(&self) -> bool {
-        false
-    }
+    pub read: fn(&Subject) -> Vec<Reading>,
+    /// Read only after phases that wrote, as it walks the tree (outside the timer).
+    pub only_after_writing: bool,
 }
 
 /// A counter's reading.
@@ -105,14 +102,14 @@ mod tests {
 
     #[test]
     fn the_list_is_sorted_and_described() {
-        assert!(ALL.is_sorted_by(|a, b| a.name() < b.name()));
-        assert!(ALL.iter().all(|probe| !probe.about().ends_with('.') && !probe.about().contains('\n')));
+        assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
+        assert!(ALL.iter().all(|probe| !probe.about.ends_with('.') && !probe.about.contains('\n')));
     }
 
     #[test]
     fn metrics_are_finite_and_named_once() {
         let subject = Subject { mount_point: std::env::temp_dir().join("pickfs-nowhere"), ..Subject::default() };
-        let readings: Vec<Reading> = ALL.iter().flat_map(|probe| probe.read(&subject)).collect();
+        let readings: Vec<Reading> = ALL.iter().flat_map(|probe| (probe.read)(&subject)).collect();
         let names: BTreeSet<&str> = readings.iter().map(|reading| reading.metric.as_str()).collect();
         assert_eq!(names.len(), readings.len());
         assert!(readings.iter().all(|reading| reading.value.is_finite() && reading.value >= 0.0), "{readings:?}");

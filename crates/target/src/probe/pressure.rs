@@ -4,24 +4,19 @@
 
 use super::{Probe, Reading, Subject, counter};
 
-pub(crate) struct Pressure;
+pub(super) const PROBE: Probe = Probe {
+    name: "pressure",
+    about: "time that some or all tasks were stalled for CPU, memory or I/O, where the kernel has PSI",
+    read,
+    only_after_writing: false,
+};
 
-impl Probe for Pressure {
-    fn name(&self) -> &'static str {
-        "pressure"
-    }
-
-    fn about(&self) -> &'static str {
-        "time that some or all tasks were stalled for CPU, memory or I/O, where the kernel has PSI"
-    }
-
-    fn read(&self, _subject: &Subject) -> Vec<Reading> {
-        let of = |resource: &str| {
-            let text = std::fs::read_to_string(format!("/proc/pressure/{resource}")).unwrap_or_default();
-            readings(resource, &text)
-        };
-        ["cpu", "memory", "io"].into_iter().flat_map(of).collect()
-    }
+fn read(_subject: &Subject) -> Vec<Reading> {
+    let of = |resource: &str| {
+        let text = std::fs::read_to_string(format!("/proc/pressure/{resource}")).unwrap_or_default();
+        readings(resource, &text)
+    };
+    ["cpu", "memory", "io"].into_iter().flat_map(of).collect()
 }
 
 /// Lines are `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, the total in microseconds.

@@ -12,8 +12,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use walkdir::WalkDir;
 
-pub struct Space;
-
 pub(crate) const USED_BYTES: &str = "space_used_bytes";
 const ALLOCATED_BYTES: &str = "space_allocated_bytes";
 const APPARENT_BYTES: &str = "space_apparent_bytes";
@@ -49,30 +47,23 @@ pub(crate) fn used_bytes(subject: &Subject) -> Option<f64> {
     Some((found.f_blocks.saturating_sub(found.f_bfree) * found.f_frsize) as f64)
 }
 
-impl Probe for Space {
-    fn name(&self) -> &'static str {
-        "space"
-    }
+pub(super) const PROBE: Probe = Probe {
+    name: "space",
+    about: "bytes used and free as df shows them, allocated and apparent as du shows them, files and entries",
+    read,
+    only_after_writing: true,
+};
 
-    fn about(&self) -> &'static str {
-        "bytes used and free as df shows them, allocated and apparent as du shows them, files and entries"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let Ok(filesystem) = rustix::fs::statvfs(&subject.mount_point) else { return Vec::new() };
-        let bytes = |blocks: u64| (blocks * filesystem.f_frsize) as f64;
-        let mut readings = vec![
-            state("space_total_bytes", bytes(filesystem.f_blocks)),
-            state(USED_BYTES, bytes(filesystem.f_blocks.saturating_sub(filesystem.f_bfree))),
-            state("space_free_bytes", bytes(filesystem.f_bavail)),
-        ];
-        readings.extend(Tally::of(&subject.mount_point).map(Tally::readings).into_iter().flatten());
-        readings
-    }
-
-    fn only_after_writing(&self) -> bool {
-        true
-    }
+fn read(subject: &Subject) -> Vec<Reading> {
+    let Ok(filesystem) = rustix::fs::statvfs(&subject.mount_point) else { return Vec::new() };
+    let bytes = |blocks: u64| (blocks * filesystem.f_frsize) as f64;
+    let mut readings = vec![
+        state("space_total_bytes", bytes(filesystem.f_blocks)),
+        state(USED_BYTES, bytes(filesystem.f_blocks.saturating_sub(filesystem.f_bfree))),
+        state("space_free_bytes", bytes(filesystem.f_bavail)),
+    ];
+    readings.extend(Tally::of(&subject.mount_point).map(Tally::readings).into_iter().flatten());
+    readings
 }
 
 /// What a walk finds.
@@ -150,7 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), vec![1; 10_000]).unwrap();
         let subject = Subject { mount_point: folder.path().into(), ..Subject::default() };
-        let mut readings: BTreeMap<_, _> = Space.read(&subject).into_iter().map(|r| (r.metric.clone(), r)).collect();
+        let mut readings: BTreeMap<_, _> = read(&subject).into_iter().map(|r| (r.metric.clone(), r)).collect();
         let found = Occupied::of(&subject, &readings);
         assert_eq!((found.apparent_bytes, found.entries), (Some(10_000.0), Some(1.0)));
         assert!(found.stored_bytes.is_some_and(|bytes| bytes >= 10_000.0) && used_bytes(&subject).is_some());
@@ -161,6 +152,6 @@ mod tests {
 
     #[test]
     fn nothing_to_read_is_no_error() {
-        assert_eq!(Space.read(&Subject { mount_point: "/nowhere".into(), ..Subject::default() }), []);
+        assert_eq!(read(&Subject { mount_point: "/nowhere".into(), ..Subject::default() }), []);
     }
 }

@@ -3,20 +3,11 @@
 use super::{Probe, Reading, Subject, counter};
 use std::collections::HashMap;
 
-pub(crate) struct Swap;
+pub(super) const PROBE: Probe =
+    Probe { name: "swap", about: "pages swapped in and out, from /proc/vmstat", read, only_after_writing: false };
 
-impl Probe for Swap {
-    fn name(&self) -> &'static str {
-        "swap"
-    }
-
-    fn about(&self) -> &'static str {
-        "pages swapped in and out, from /proc/vmstat"
-    }
-
-    fn read(&self, _subject: &Subject) -> Vec<Reading> {
-        readings(&procfs::vmstat().unwrap_or_default())
-    }
+fn read(_subject: &Subject) -> Vec<Reading> {
+    readings(&procfs::vmstat().unwrap_or_default())
 }
 
 fn readings(vmstat: &HashMap<String, i64>) -> Vec<Reading> {

@@ -4,26 +4,21 @@
 use super::{Probe, Reading, Subject, state};
 use pickfs_system::sys::devices;
 
-pub(crate) struct Zram;
+pub(super) const PROBE: Probe = Probe {
+    name: "zram",
+    about: "of disks in compressed memory: bytes held, compressed, and the memory they take",
+    read,
+    only_after_writing: false,
+};
 
-impl Probe for Zram {
-    fn name(&self) -> &'static str {
-        "zram"
-    }
-
-    fn about(&self) -> &'static str {
-        "of disks in compressed memory: bytes held, compressed, and the memory they take"
-    }
-
-    fn read(&self, subject: &Subject) -> Vec<Reading> {
-        let own = subject.devices();
-        let below = own.iter().flat_map(|device| devices::all_below(*device));
-        let mut disks: Vec<(u32, u32)> = own.iter().copied().chain(below).collect();
-        disks.sort_unstable();
-        disks.dedup();
-        let shown = disks.into_iter().filter_map(|disk| devices::content(devices::sys_path(disk).join("mm_stat")));
-        readings(shown)
-    }
+fn read(subject: &Subject) -> Vec<Reading> {
+    let own = subject.devices();
+    let below = own.iter().flat_map(|device| devices::all_below(*device));
+    let mut disks: Vec<(u32, u32)> = own.iter().copied().chain(below).collect();
+    disks.sort_unstable();
+    disks.dedup();
+    let shown = disks.into_iter().filter_map(|disk| devices::content(devices::sys_path(disk).join("mm_stat")));
+    readings(shown)
 }
 
 /// The sum of all disks: data, in which pages of one repeated word count too, compressed, and with

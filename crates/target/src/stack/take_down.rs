@@ -43,7 +43,8 @@ pub enum There {
     /// What may stay, such as a device that the kernel makes anew where it is looked at: it is done
     /// once, if all of these are there.
     Lasting(Vec<PathBuf>),
-    /// Where a program prints what is so; one that fails lists nothing.
+    /// Where a program prints what is so, whatever its exit code: `vgs` fails where another group
+    /// is damaged and lists the others, and `mdadm --examine` where there is nothing.
     Listed(Argv, Box<dyn Fn(&str) -> bool>),
 }
 

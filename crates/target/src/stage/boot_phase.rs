@@ -162,7 +162,7 @@ pub fn objections(target: &Target, can_boot: bool) -> Vec<String> {
     let settings = &target.backing.settings;
     let backing = backing::find(&target.backing.name);
     let is_made_there = backing.is_some_and(|backing| matches!(backing.elsewhere, Elsewhere::MadeThere));
-    let disks = disks(settings).max(1 + settings.texts(backing::MORE_DEVICES).len() as u64);
+    let disks = disks(settings);
     let opens = |name: &str| layer::find(name).is_none_or(|layer| layer.opens.is_some());
     let layers = target.layers.iter().map(|layer| layer.name.as_str());
     let unopened: Vec<&str> = layers.filter(|name| !opens(name)).collect();

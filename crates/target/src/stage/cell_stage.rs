@@ -154,13 +154,9 @@ impl<'a, 'b> Stage<'a, 'b> {
         }
     }
 
-    /// As [`super::Timed::limits`], for our own loops outside of phases.
+    /// For our own loops outside of phases.
     pub(crate) fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
-        let deadline = self.deadline;
-        move || {
-            check_stop()?;
-            deadline.check()
-        }
+        self.deadline.limits()
     }
 }
 
@@ -285,7 +281,7 @@ impl Stage<'_, '_> {
     pub(crate) fn halve(&mut self) -> Result<()> {
         let stack = self.stack;
         let driver = stack.driver.context("a folder cannot be made smaller")?;
-        let spec = FsSpec { half: self.device_bytes() / 2, ..stack.spec() };
+        let spec = self.spec_with_half();
         let upkeep = driver.upkeep("grow", spec.variant).with_context(|| format!("{} cannot grow", driver.name))?;
         let (is_mounted, own) = upkeep.before(&spec);
         let all = if is_mounted { own } else { stack.aside(own, &spec) };

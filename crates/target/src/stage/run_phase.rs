@@ -12,9 +12,11 @@ use super::server::Used;
 use super::settle::quiet_after;
 use super::timed::{AfterPhase, Findings, Part, PhaseReport, Timed};
 use super::{caches, cold_proof};
+use crate::probe;
 use crate::probe::device::{READ_BYTES_BELOW, WRITE_BYTES};
 use crate::probe::space::{Occupied, USED_BYTES};
-use crate::probe::{self, Probe};
+use crate::stack::argv;
+use crate::stack::fs::TRIM;
 use anyhow::{Context, Result, bail, ensure};
 use pickfs_core::journal::{DeviceCourse, FlagKind, Histogram, Record};
 use pickfs_core::protocol::PhaseClock;
@@ -191,10 +193,15 @@ impl Stage<'_, '_> {
             }
         }
         if phase.starts == CacheState::Fresh && self.script.trim {
-            self.runner.output(&crate::stack::argv(["fstrim", &self.stack.mount_point.display().to_string()]))?;
+            // Of a directory it is not known what else discards its free space.
+            let of_directory = || vec![argv(["fstrim", &self.stack.mount_point.display().to_string()])];
+            let programs = self.upkeep(TRIM.operation).map_or_else(of_directory, |upkeep| upkeep.run);
+            programs.iter().try_for_each(|words| self.runner.output(words).map(drop))?;
         }
         if phase.starts == CacheState::Unmounted {
             self.stack.make_durable(self.runner)?;
+            // Once it is unmounted, some of these programs find nothing to ask.
+            self.commit_start = self.stack.commit_start(self.runner)?;
             let dropped = self.what_to_drop();
             self.warm_below = caches::unmount_cold(self.stack, self.runner, self.link, dropped)?;
             self.stillness.look();
@@ -287,20 +294,20 @@ impl Stage<'_, '_> {
     /// In reverse, so that the readings before and after nest: what a probe itself costs, such as
     /// looking at every process, falls outside of what those listed before it see.
     fn read_probes_before(&self) -> Readings {
-        let wanted = probe::ALL.iter().rev().filter(|probe| !probe.only_after_writing());
-        by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
+        let wanted = probe::ALL.iter().rev().filter(|probe| !probe.only_after_writing);
+        by_metric(wanted.flat_map(|probe| (probe.read)(&self.stack.subject)))
     }
 
     fn read_probes(&self) -> Readings {
-        let wanted = probe::ALL.iter().filter(|probe| !probe.only_after_writing());
-        by_metric(wanted.flat_map(|probe: &&dyn Probe| probe.read(&self.stack.subject)))
+        let wanted = probe::ALL.iter().filter(|probe| !probe.only_after_writing);
+        by_metric(wanted.flat_map(|probe| (probe.read)(&self.stack.subject)))
     }
 
     /// Of probes that walk over the tree, each in a thread: nothing is timed meanwhile.
     fn read_walking_probes(&self) -> Readings {
-        let (subject, walking) = (&self.stack.subject, probe::ALL.iter().filter(|probe| probe.only_after_writing()));
+        let (subject, walking) = (&self.stack.subject, probe::ALL.iter().filter(|probe| probe.only_after_writing));
         std::thread::scope(|scope| {
-            let walks: Vec<_> = walking.map(|probe| scope.spawn(|| probe.read(subject))).collect();
+            let walks: Vec<_> = walking.map(|probe| scope.spawn(|| (probe.read)(subject))).collect();
             let found = walks.into_iter().map(|walk| walk.join().unwrap_or_else(|panic| resume_unwind(panic)));
             by_metric(found.flatten())
         })

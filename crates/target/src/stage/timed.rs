@@ -370,14 +370,8 @@ impl<'a> Timed<'a> {
         self.report.doubts.push((flag, why));
     }
 
-    /// Fails when the work shall stop, or its time is over: to be asked now and then by our own
-    /// loops, also by their threads.
     pub(crate) fn limits(&self) -> impl Fn() -> Result<()> + Sync + Copy + use<'a> {
-        let deadline = self.deadline;
-        move || {
-            check_stop()?;
-            deadline.check()
-        }
+        self.deadline.limits()
     }
 
     fn wait(&mut self, pid: i32, program: &Program) -> Result<()> {

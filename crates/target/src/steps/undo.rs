@@ -9,7 +9,7 @@ use crate::stack::take_down::{Act, Named, Remains, Removal, There};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use pickfs_core::journal::{Made, Record, StepTaken, Undo, Undone};
 use pickfs_core::protocol::Link;
-use pickfs_system::process::{RUN_MARK, argv, exposed, kill_marked_but_successors, kill_with_all, output};
+use pickfs_system::process::{RUN_MARK, argv, exposed, kill_marked_but_successors, kill_with_all, listing, output};
 use pickfs_system::sys::devices;
 use pickfs_system::sys::file::{Entry, beginning};
 use std::io::ErrorKind;
@@ -96,7 +96,7 @@ fn take_down(word: &str, made: &Made, own: &Own) -> Result<()> {
     };
     let Some((text, owner)) = &noted else { return Ok(()) };
     let remains = Remains { name: made.name(), members: made.members(), note: (text, *owner) };
-    (take_down.removals)(&remains).iter().try_for_each(remove)
+    (take_down.removals)(&remains).iter().try_for_each(|removal| remove(removal, own.run))
 }
 
 /// What a note holds, and the user that wrote it; `None` where there is none any more.
@@ -111,9 +111,9 @@ fn note(path: &Path) -> Result<Option<(String, u32)>> {
 }
 
 /// The kernel may still be writing, udev may look at it, and processes may be on their way out.
-fn remove(removal: &Removal) -> Result<()> {
+fn remove(removal: &Removal, run: &str) -> Result<()> {
     let begun = Instant::now();
-    while is_there(&removal.while_there) {
+    while is_there(&removal.while_there, run) {
         let done = match &removal.act {
             Act::Run(argv) => output(argv, &[]).map(drop),
             Act::Write(path, text) => {
@@ -133,11 +133,11 @@ fn remove(removal: &Removal) -> Result<()> {
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn is_there(there: &There) -> bool {
+fn is_there(there: &There, run: &str) -> bool {
     match there {
         There::File(path) => path.exists(),
         There::Lasting(paths) => paths.iter().all(|path| path.exists()),
-        There::Listed(program, is_there) => output(program, &[]).is_ok_and(|shown| is_there(&shown)),
+        There::Listed(program, is_there) => is_there(&listing(program, run)),
     }
 }
 
@@ -268,6 +268,15 @@ mod tests {
         unmount().unwrap();
         assert!(found.is_err() && is_there, "{found:?}");
         assert!(!devices::is_mount_point(&at).unwrap());
+    }
+
+    #[test]
+    fn what_a_program_lists_before_it_fails_is_there() {
+        for (script, wanted) in [("echo ' group'; exit 5", true), ("echo other; exit 5", false), ("exit 1", false)] {
+            let there = There::line(argv(["sh", "-c", script]), "group");
+            assert_eq!(is_there(&there, RUN), wanted, "{script}");
+        }
+        assert!(!is_there(&There::line(argv(["pickfs-no-such-program"]), "group"), RUN));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `{dir}` in its words is the folder on the file system under test, which is also where it starts;
 //! `{source}` is a copy of a tree there.
 
-use super::settings::{Counts, Flag, Text, Texts, Words, choice, joined, settings};
+use super::settings::{Counts, Flag, Text, Texts, Words, choice, settings};
 use super::trees::{self, Dataset, GENERATED};
 use super::{Description, Workload, described, programs, settings, text};
 use crate::stack::{Argv, Place};
@@ -39,7 +39,7 @@ const NAME: &str = "command";
 
 impl Workload for Command {
     fn description(&self) -> &'static Description {
-        described!("command.toml", &joined::<14>(Order::ROWS, GENERATED))
+        described!("command.toml", [Order::ROWS, GENERATED])
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

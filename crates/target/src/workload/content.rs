@@ -6,8 +6,9 @@ use pickfs_system::random::Random;
 use pickfs_trees::content::Content;
 use pickfs_trees::profile::Stuff;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Text, object code and media in equal parts, to cut from.
 pub(crate) struct Pool(Vec<u8>);
@@ -29,10 +30,55 @@ impl Pool {
         self.at(number.wrapping_mul(3 * bytes as u64 + 4097), bytes)
     }
 
+    /// Writes as many bytes, in pieces of at most `most`, from the one with this number on.
+    pub(crate) fn write_to(&self, out: &mut impl Write, first: u64, bytes: u64, most: u64) -> std::io::Result<()> {
+        (first..).zip((0..bytes).step_by(most as usize)).try_for_each(|(number, from)| {
+            let length = (bytes - from).min(most);
+            out.write_all(self.piece(number, length as usize))
+        })
+    }
+
     #[inline]
     pub(crate) fn at(&self, place: u64, bytes: usize) -> &[u8] {
         let at = (place % (self.0.len() - bytes) as u64) as usize;
         &self.0[at..at + bytes]
+    }
+}
+
+/// Files of one size that are written one after the other, in folders of 512.
+pub(crate) struct Files<'a> {
+    pub folder: PathBuf,
+    pub size: usize,
+    /// Complete ones.
+    pub count: u64,
+    pub pool: &'a Pool,
+}
+
+impl Files<'_> {
+    const IN_A_FOLDER: u64 = 512;
+
+    pub(crate) fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{}/{number}", number / Files::IN_A_FOLDER))
+    }
+
+    pub(crate) fn write_next(&mut self) -> std::io::Result<()> {
+        let path = self.path(self.count);
+        if self.count % Files::IN_A_FOLDER == 0 {
+            std::fs::create_dir_all(path.parent().expect("a folder"))?;
+        }
+        File::create_new(path)?.write_all(self.pool.piece(self.count, self.size))?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// These are there as they were written.
+    pub(crate) fn verify(&self, mut numbers: impl Iterator<Item = u64>) -> Result<()> {
+        numbers.try_for_each(|number| {
+            let path = self.path(number);
+            let found = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+            ensure!(found == self.pool.piece(number, self.size), "{} has other bytes", path.display());
+            Ok(())
+        })
     }
 }
 
@@ -114,6 +160,21 @@ mod tests {
             assert!(free <= least && least - free < size as u64 && looks < 30, "{free} is left, after {looks} looks");
         }
         assert_eq!(files_until_durable(5, 9, 1), 0);
+    }
+
+    #[test]
+    fn files_that_changed_are_found() {
+        let (folder, pool) = (tempfile::tempdir().unwrap(), Pool::new(5, 1 << 20));
+        let mut files = Files { folder: folder.path().join("small"), size: 100, count: 0, pool: &pool };
+        for _ in 0..Files::IN_A_FOLDER + 2 {
+            files.write_next().unwrap();
+        }
+        files.verify(0..files.count).unwrap();
+        assert!(files.path(Files::IN_A_FOLDER).starts_with(folder.path().join("small/1")));
+        std::fs::write(files.path(Files::IN_A_FOLDER), vec![0; 100]).unwrap();
+        assert!(files.verify(0..files.count).is_err());
+        std::fs::remove_file(files.path(3)).unwrap();
+        assert!(files.verify(0..files.count).is_err());
     }
 
     #[test]

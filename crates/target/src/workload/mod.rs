@@ -15,6 +15,7 @@ mod postgresql;
 mod power;
 mod recipe;
 mod respond;
+mod room;
 mod settings;
 pub mod small_files;
 mod sqlite;
@@ -110,6 +111,8 @@ pub struct Description {
     pub makes_image: bool,
     /// It mounts overlayfs itself, on folders of the file system under test.
     pub mounts_overlayfs: bool,
+    /// It boots a machine from the target, which not every target can carry ([`Stage::boot`]).
+    pub boots: bool,
     /// It opens images that lie on the file system under test ([`Stage::open_disk`]).
     pub opens_disks: bool,
     /// How the times of its judged phases become one quantity, and what that is called: phases that
@@ -139,6 +142,7 @@ impl Description {
         takes_snapshots: false,
         makes_image: false,
         mounts_overlayfs: false,
+        boots: false,
         opens_disks: false,
         judged: (Combine::Sum, ""),
         seconds: 0,
@@ -155,18 +159,20 @@ impl Default for Description {
     }
 }
 
-/// A workload's description: its file next to the code, the rows of its settings, and the tree of
-/// files that it works on.
+/// A workload's description: its file next to the code, the rows of its settings, of one list or
+/// several, and the tree of files that it works on.
 macro_rules! described {
-    ($file:literal, $settings:expr $(, $dataset:path)?) => {{
-        const SETTINGS: &[pickfs_core::plan::Setting] = $settings;
+    ($file:literal, [$($rows:expr),+] $(, $dataset:path)?) => {{
         static READ: std::sync::LazyLock<Description> = std::sync::LazyLock::new(|| Description {
-            settings: SETTINGS,
+            settings: [$($rows),+].concat().leak(),
             $(dataset: Some($dataset),)?
             ..Description::read(include_str!($file))
         });
         &READ
     }};
+    ($file:literal, $rows:expr $(, $dataset:path)?) => {
+        described!($file, [$rows] $(, $dataset)?)
+    };
 }
 use described;
 
@@ -294,11 +300,6 @@ pub trait Workload: Sync {
     /// What the file system must have programs for ([`Stage::upkeep`]).
     fn upkeep(&self, _settings: &Settings) -> Vec<&'static str> {
         Vec::new()
-    }
-
-    /// A machine is booted from the target, which not every target can carry ([`Stage::boot`]).
-    fn boots(&self) -> bool {
-        false
     }
 }
 

@@ -1,15 +1,13 @@
 //! How long a mount and a check take, the more files there are and the fuller the disk is.
 
-use super::content::{Pool, files_until_durable};
+use super::content::{Files, Pool, files_until_durable};
+use super::room::Room;
 use super::settings::{Counts, Flag, Size, settings};
 use super::{Description, Workload, described};
 use crate::stage::Stage;
 use crate::stage::phase::*;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use pickfs_core::plan::{Objection, Settings};
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 
 pub(crate) struct Mount;
 
@@ -26,7 +24,6 @@ settings! {
 const MOUNT: &str = "mount";
 const CHECK: &str = "check";
 const LARGE: usize = 1 << 20;
-const FILES_IN_A_FOLDER: u64 = 512;
 /// Bytes of each class of content.
 const OF_EACH_CLASS: usize = 4 << 20;
 /// A full one is what `maintenance` is for; there may be no room for what a mount writes.
@@ -89,19 +86,20 @@ impl Workload for Mount {
         let (size, root) = (steps.size as usize, stage.root());
         let mut small = Files { folder: root.join("small"), size, count: 0, pool: &pool };
         let mut large = Files { folder: root.join("large"), size: LARGE, count: 0, pool: &pool };
-        let empty = room(&root)?;
+        let empty = Room::at(&root)?.free;
         for step in steps.all() {
             let missing = |small: &Files| match step {
                 Step::Files(files) => Ok(files.saturating_sub(small.count)),
                 Step::Full(percent) => {
-                    room(&root).map(|free| files_until_durable(free, empty / 100 * (100 - percent), LARGE))
+                    Room::at(&root).map(|room| files_until_durable(room.free, empty / 100 * (100 - percent), LARGE))
                 }
             };
             stage.lay_out("writing files for the next step", |stage| {
                 while let count @ 1.. = missing(&small)? {
                     let files = if matches!(step, Step::Files(_)) { &mut small } else { &mut large };
                     let limits = stage.limits();
-                    (0..count).try_for_each(|_| limits().and_then(|()| files.write_next()))?;
+                    (0..count)
+                        .try_for_each(|_| limits().and_then(|()| files.write_next().context("writing a file")))?;
                     stage.make_durable()?;
                 }
                 Ok(())
@@ -116,7 +114,9 @@ impl Workload for Mount {
                 }
             }
         }
-        stage.check("reading back what is there", || small.verify().and_then(|()| large.verify()))
+        stage.check("reading back what is there", || {
+            [small, large].iter().try_for_each(|files| files.verify(0..files.count))
+        })
     }
 }
 
@@ -156,47 +156,6 @@ impl Steps {
     }
 }
 
-/// Files of one size, in folders of 512.
-struct Files<'a> {
-    folder: PathBuf,
-    size: usize,
-    count: u64,
-    pool: &'a Pool,
-}
-
-impl Files<'_> {
-    fn path(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("{}/{number}", number / FILES_IN_A_FOLDER))
-    }
-
-    fn write_next(&mut self) -> Result<()> {
-        let path = self.path(self.count);
-        if self.count % FILES_IN_A_FOLDER == 0 {
-            std::fs::create_dir_all(path.parent().expect("a folder")).context("making a folder")?;
-        }
-        let content = self.pool.piece(self.count, self.size);
-        let written = File::create_new(&path).and_then(|mut file| file.write_all(content));
-        self.count += 1;
-        written.with_context(|| format!("writing {}", path.display()))
-    }
-
-    fn verify(&self) -> Result<()> {
-        for number in 0..self.count {
-            let path = self.path(number);
-            let found = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-            ensure!(found == self.pool.piece(number, self.size), "{} has other bytes", path.display());
-        }
-        Ok(())
-    }
-}
-
-/// Bytes that files may still take. btrfs counts among its free blocks what metadata will have
-/// (statfs(2) of it).
-fn room(at: &Path) -> Result<u64> {
-    let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
-    Ok(found.f_bavail * found.f_frsize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,20 +193,5 @@ mod tests {
         ] {
             assert_eq!(Mount.objections(&settings(&rows)).len(), wrong, "{rows:?}");
         }
-    }
-
-    #[test]
-    fn files_that_changed_are_found() {
-        let (folder, pool) = (tempfile::tempdir().unwrap(), Pool::new(5, 1 << 20));
-        let mut files = Files { folder: folder.path().join("small"), size: 100, count: 0, pool: &pool };
-        for _ in 0..FILES_IN_A_FOLDER + 2 {
-            files.write_next().unwrap();
-        }
-        files.verify().unwrap();
-        assert!(files.path(FILES_IN_A_FOLDER).starts_with(folder.path().join("small/1")));
-        std::fs::write(files.path(FILES_IN_A_FOLDER), vec![0; 100]).unwrap();
-        assert!(files.verify().is_err());
-        std::fs::remove_file(files.path(3)).unwrap();
-        assert!(files.verify().is_err());
     }
 }

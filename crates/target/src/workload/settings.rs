@@ -83,18 +83,6 @@ pub(crate) fn given_or_default<K: Typed>(settings: &Settings, row: &Setting) -> 
     given::<K>(settings, row).or_else(usual).expect("the default of a setting is of its kind, which a test holds")
 }
 
-/// The rows of one list, then those of another.
-pub(crate) const fn joined<const N: usize>(first: &[Setting], second: &[Setting]) -> [Setting; N] {
-    assert!(first.len() + second.len() == N);
-    let mut all = [Setting { name: "", kind: SettingKind::Text, default: None, about: "" }; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    all
-}
-
 /// A struct of settings from rows of `field: Kind = "default", "help";`. `ROWS` declares them to
 /// plans, `of` reads them. A field without a default is an `Option`; `field["name"]` is a setting
 /// that is not called like its field.
@@ -210,13 +198,6 @@ mod tests {
         // A value of another kind passes no check of a plan.
         assert_eq!((given.time.as_secs(), given.file_size, given.colour), (2, Some(7), Colour::Red));
         assert_eq!(Example::ROWS[1].name, "file-size");
-    }
-
-    #[test]
-    fn rows_are_joined_in_order() {
-        const ALL: &[Setting] = &joined::<9>(Example::ROWS, Example::ROWS.split_at(3).1);
-        let names: Vec<&str> = ALL.iter().map(|row| row.name).collect();
-        assert_eq!(names, ["time", "file-size", "colour", "names", "none", "runs", "names", "none", "runs"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is put into memory once a run, for the cells to work with: a folder for each set of
 //! settings, and a note of what is in it.
 
+use super::room::Room;
 use crate::stack::Place;
 use anyhow::{Context, Result, ensure};
 use pickfs_system::units::show_bytes;
@@ -40,16 +41,9 @@ impl Staging {
     }
 }
 
-/// Bytes that are free in the file system of a folder.
-pub(crate) fn free(folder: &Path) -> Result<u64> {
-    let found =
-        rustix::fs::statvfs(folder).with_context(|| format!("cannot ask for the room in {}", folder.display()))?;
-    Ok(found.f_bavail * found.f_frsize)
-}
-
 /// Refuses what memory cannot hold.
 pub(crate) fn fits(bytes: u64, folder: &Path) -> Result<()> {
-    let (free, show) = (free(folder)?, |bytes: u64| show_bytes(bytes as f64));
+    let (free, show) = (Room::at(folder)?.free, |bytes: u64| show_bytes(bytes as f64));
     ensure!(bytes <= free, "it takes {} of memory, and {} are free; take a smaller one", show(bytes), show(free));
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use crate::codec::{Meter, PIECE};
 use crate::predict::rules::{CODECS, Piece, heuristic};
+use crate::read_full;
 use pickfs_system::random::Random;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -10,7 +11,6 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// btrfs decides on 128 MiB at a time by the first piece whether to compress at all, and goes to
 /// the end of 512 KiB when one is not worth it.
@@ -173,23 +173,14 @@ impl Visit<'_> {
         let stretch = self.stretch(place);
         let inside = (place - stretch.place) * PIECE as u64;
         let wanted = (stretch.bytes - inside).min(PIECE as u64) as usize;
-        let mut loaded = 0;
-        while loaded < wanted {
-            let at = stretch.start + inside + loaded as u64;
-            match self.file.read_at(&mut self.reader.buffer[loaded..wanted], at) {
-                Ok(0) => break,
-                Ok(bytes) => loaded += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(loaded)
+        read_full(self.file, &mut self.reader.buffer[..wanted], stretch.start + inside)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt;
 
     const PIECES: u64 = PIECE as u64;
 

@@ -7,13 +7,13 @@
 use crate::codec::{Meter, PIECE, Ratios};
 use crate::parallel;
 use crate::profile::{Contents, Kind};
+use crate::read_full;
 use crate::scan::sketch::Sample;
 use crate::scan::survey::{Range, Survey, Tally, range_end};
 use pickfs_system::random::Random;
 use rustix::fs::SeekFrom;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// Read in all, about.
 const BUDGET: f64 = (64 << 20) as f64;
@@ -139,15 +139,7 @@ impl Reader {
     fn piece(&mut self, file: &File, place: u64) -> Option<(usize, Ratios)> {
         self.buffer.resize(PIECE, 0);
         let place = data_from(file, place)?;
-        let mut length = 0;
-        while length < PIECE {
-            match file.read_at(&mut self.buffer[length..], place + length as u64) {
-                Ok(0) => break,
-                Ok(bytes) => length += bytes,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return None,
-            }
-        }
+        let length = read_full(file, &mut self.buffer, place).ok()?;
         (length > 0).then(|| (length, self.meter.ratios(&self.buffer[..length])))
     }
 }

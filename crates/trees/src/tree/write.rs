@@ -5,16 +5,16 @@
 
 use crate::codec::PIECE;
 use crate::content::Content;
+use crate::parallel;
 use crate::tree::layout::{Directory, File, TreeLayout};
 use crate::tree::names::name;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use pickfs_system::random::Random;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::DirBuilder;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Streams of random numbers beyond those of files.
 const NAMES: u64 = 1 << 63;
@@ -55,31 +55,17 @@ impl Writer<'_> {
     }
 
     fn files(&self) -> Result<()> {
-        let next = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            let working: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&next))).collect();
-            working.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
-        })
-    }
-
-    /// Directory by directory, until there is none left.
-    fn work(&self, next: &AtomicUsize) -> Result<()> {
-        let mut content = Content::new();
-        while let Some((place, directory)) = self.take(next) {
+        let directories: Vec<(usize, &Directory)> = self.outline.directories.iter().enumerate().collect();
+        parallel::map(threads, &directories, Content::new, |content, (place, directory)| {
             let opened = open_directory(self.root.as_fd(), here(&directory.path))?;
-            for (number, file) in (0..).zip(&directory.files) {
-                let name = file_name(self.outline, place, number);
-                self.file(&opened, &name, file, &mut content)
-                    .with_context(|| format!("writing {}/{name}", directory.path))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn take(&self, next: &AtomicUsize) -> Option<(usize, &Directory)> {
-        let place = next.fetch_add(1, Ordering::Relaxed);
-        Some((place, self.outline.directories.get(place)?))
+            (0..).zip(&directory.files).try_for_each(|(number, file)| {
+                let name = file_name(self.outline, *place, number);
+                self.file(&opened, &name, file, content).with_context(|| format!("writing {}/{name}", directory.path))
+            })
+        })
+        .into_iter()
+        .collect()
     }
 
     fn file(&self, directory: &OwnedFd, name: &str, file: &File, content: &mut Content) -> Result<()> {

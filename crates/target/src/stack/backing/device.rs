@@ -3,12 +3,8 @@
 
 use super::{Backing, Elsewhere};
 use crate::stack::{Action, Step};
-use pickfs_core::plan::{Objection, Settings};
+use pickfs_core::plan::{MORE_DEVICES, Objection, Settings};
 use std::path::PathBuf;
-
-/// No setting of a plan, where each of them would have to be checked and agreed to: set by the code
-/// that gives a machine its own disks.
-pub(crate) const MORE_DEVICES: &str = "more";
 
 pub(super) fn with_code(data: Backing) -> Backing {
     Backing {

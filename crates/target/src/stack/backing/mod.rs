@@ -10,7 +10,7 @@ mod memory;
 mod room;
 mod zram;
 
-pub(crate) use device::MORE_DEVICES;
+pub(crate) use pickfs_core::plan::MORE_DEVICES;
 
 use super::data::list;
 use super::{Action, Place, Step};

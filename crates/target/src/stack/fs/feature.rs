@@ -165,12 +165,12 @@ impl FsState<'_> {
         let text = self.facts.get(fact).filter(|text| text.contains(sign))?;
         Some(text.split(|c: char| c.is_whitespace() || c == ',').any(|found| found == word))
     }
+}
 
-    /// The value of a property in what `zfs get all` or `zpool get all` printed.
-    pub(crate) fn property(&self, fact: &str, name: &str) -> Option<&str> {
-        let mut rows = self.facts.get(fact)?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        rows.find(|row| row.get(1) == Some(&name))?.get(2).copied()
-    }
+/// The value of a property in what `zfs get all` or `zpool get all` printed.
+pub(super) fn shown_property<'a>(facts: &'a BTreeMap<String, String>, fact: &str, name: &str) -> Option<&'a str> {
+    let mut rows = facts.get(fact)?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.find(|row| row.get(1) == Some(&name))?.get(2).copied()
 }
 
 #[cfg(test)]

@@ -119,6 +119,10 @@ pub struct Filesystem {
     pub free_space: Option<FreeSpace>,
     /// What must be run in addition to `syncfs(2)` until data are durable.
     pub commit: Option<Commit>,
+    /// The kernel's driver discards no free space when it is asked to (FITRIM), so that fstrim
+    /// fails.
+    #[serde(default)]
+    lacks_fitrim: bool,
     /// All of it is in memory, and gone with the unmount: no start is cold, and nothing durable.
     #[serde(default)]
     pub volatile: bool,
@@ -162,7 +166,8 @@ impl Filesystem {
     /// The operation of that name, where this variant has one.
     pub(crate) fn upkeep(&self, operation: &str, variant: Option<&str>) -> Option<&'static Upkeep> {
         let is_on_disk = !self.volatile && self.making.image.is_none();
-        let of_all = [(&MOUNT, is_on_disk), (&TRIM, is_on_disk), (&SNAPSHOT, self.snapshots.is_some())];
+        let trims = is_on_disk && !self.lacks_fitrim;
+        let of_all = [(&MOUNT, is_on_disk), (&TRIM, trims), (&SNAPSHOT, self.snapshots.is_some())];
         if let Some((upkeep, _)) = of_all.into_iter().find(|(upkeep, has)| *has && upkeep.operation == operation) {
             return Some(upkeep);
         }
@@ -183,6 +188,14 @@ impl Filesystem {
     /// How many devices a variant takes at least.
     pub(crate) fn least_devices(&self, variant: Option<&str>) -> usize {
         self.variant(variant).map_or(1, |variant| variant.least_devices)
+    }
+
+    /// Bytes that data can take on devices of these sizes, as far as the variant decides that.
+    pub fn data_bytes(&self, variant: Option<&str>, devices: &[u64]) -> u64 {
+        let (without, copies) = self.variant(variant).map_or((0, 1), |variant| (variant.without_data, variant.copies));
+        let with_data = &devices[..devices.len().saturating_sub(without)];
+        let copies = if copies == 0 { with_data.len() } else { copies };
+        with_data.iter().sum::<u64>() / copies.max(1) as u64
     }
 
     /// The program that makes it, with all options; none where there is nothing to make.

@@ -84,6 +84,12 @@ pub struct Variant {
     /// How many devices it needs.
     #[serde(default = "one")]
     pub least_devices: usize,
+    /// How many devices hold no data, or parities of data; if the kind matters, the last ones.
+    #[serde(default)]
+    pub without_data: usize,
+    /// How many of the other devices have each block of data; 0 where all have it.
+    #[serde(default = "one")]
+    pub copies: usize,
     /// If it writes each zone of a host-managed disk in order: a fact, and what stands in it then.
     #[serde(borrow)]
     pub zoned: Option<(&'static str, &'static str)>,

@@ -104,32 +104,25 @@ impl<'a> FsSpec<'a> {
 /// What programs printed, by name.
 pub(crate) type Facts = BTreeMap<String, String>;
 
-pub(super) const DEVICE: &str = "{device}";
 pub(super) const MOUNT_POINT: &str = "{mount point}";
-pub(super) const NAME: &str = "{name}";
-/// The last of several devices, and their number; the variant is `{variant}`.
-pub(super) const LAST: &str = "{last}";
-pub(super) const COUNT: &str = "{count}";
-/// Half of the device, as in `2048K`, and in sectors of 512 bytes.
-pub(super) const HALF: &str = "{half}";
-pub(super) const HALF_SECTORS: &str = "{half in sectors}";
 
 /// Each of them as words of a command, for programs that need nothing of a cell.
 pub(crate) fn argvs(programs: Programs) -> Vec<(&'static str, Argv)> {
     programs.iter().map(|(name, words)| (*name, argv(*words))).collect()
 }
 
-/// The words of a program with what is the cell's.
+/// The words of a program with what is the cell's: half of the device as in `2048K`, and in sectors
+/// of 512 bytes.
 pub(super) fn filled(words: &[&str], spec: &FsSpec) -> Argv {
     let devices = spec.devices();
     let fillings = [
-        (DEVICE, spec.device()),
+        ("{device}", spec.device()),
         (MOUNT_POINT, spec.mount_point()),
-        (NAME, spec.name.to_string()),
-        (LAST, devices.last().cloned().unwrap_or_default()),
-        (COUNT, devices.len().to_string()),
-        (HALF, format!("{}K", spec.half >> 10)),
-        (HALF_SECTORS, (spec.half >> 9).to_string()),
+        ("{name}", spec.name.to_string()),
+        ("{last}", devices.last().cloned().unwrap_or_default()),
+        ("{count}", devices.len().to_string()),
+        ("{half}", format!("{}K", spec.half >> 10)),
+        ("{half in sectors}", (spec.half >> 9).to_string()),
         ("{variant}", spec.variant.unwrap_or_default().to_string()),
     ];
     let fill = |word: &&str| fillings.iter().fold(word.to_string(), |word, (name, value)| word.replace(name, value));

@@ -253,6 +253,42 @@ fn several_devices_are_made_one_file_system() {
 }
 
 #[test]
+fn data_have_the_room_that_copies_and_parities_leave() {
+    for (name, variant, room) in [
+        ("btrfs", None, 100),
+        ("btrfs", Some("raid0"), 100),
+        ("btrfs", Some("raid1"), 50),
+        ("btrfs", Some("raid1c3"), 33),
+        ("btrfs", Some("raid10"), 50),
+        ("zfs", None, 100),
+        ("zfs", Some("mirror"), 25),
+        ("zfs", Some("raidz"), 70),
+        ("zfs-fuse", Some("raidz2"), 50),
+        ("zfs", Some("log"), 70),
+    ] {
+        assert_eq!(find(name).unwrap().data_bytes(variant, &[25, 25, 20, 30]), room, "{name} {variant:?}");
+    }
+    assert_eq!(find("xfs").unwrap().data_bytes(None, &[7]), 7);
+}
+
+#[test]
+fn free_space_is_discarded_by_what_can() {
+    let words = |fs: &&'static Filesystem| {
+        let spec = spec(fs, None, Discard::Trim);
+        let programs = fs.upkeep(TRIM.operation, None)?.programs(&spec);
+        Some((fs.name, programs.concat().join(" ")))
+    };
+    let found: BTreeMap<_, _> = ALL.iter().filter_map(words).collect();
+    for name in ["bcachefs", "erofs", "reiserfs", "squashfs", "tmpfs", "udf", "zfs-fuse"] {
+        assert_eq!(found.get(name), None);
+    }
+    assert_eq!(found["zfs"], "zpool trim -w pickfs");
+    for name in ["btrfs", "exfat", "ext4", "f2fs", "nilfs2", "ntfs-3g", "ntfs3", "vfat", "xfs"] {
+        assert_eq!(found[name], "fstrim /run/pickfs-r/target");
+    }
+}
+
+#[test]
 fn profiles_are_read_back() {
     let wrong = |name: &str, variant: &str, fact: &str, printed: &str| {
         let fs = find(name).unwrap();

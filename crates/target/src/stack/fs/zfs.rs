@@ -29,7 +29,7 @@ pub(super) fn with_code(data: Filesystem) -> Filesystem {
 /// Blocks are cloned only where the module's switch allows it too, which was off in most of 2.2
 /// (zfs(4)).
 const DEPENDING: &[(&str, By)] = &[
-    (CASE_FOLDING, By::Code(|state| state.property(ZFS_GET, "casesensitivity") == Some("insensitive"))),
+    (CASE_FOLDING, By::Code(|state| shown_property(state.facts, ZFS_GET, "casesensitivity") == Some("insensitive"))),
     (CHECKSUMS, By::Code(has_checksums)),
     (ENCRYPTION, By::Code(|state| can(state, "feature@encryption"))),
     (
@@ -62,7 +62,7 @@ pub(super) fn pool(data: Filesystem) -> Filesystem {
         mounting: Mounting {
             take_down: Some(&EXPORT),
             mismatches: |_, asked, _, facts| {
-                property_mismatches(asked, facts.get(ZFS_GET).map(String::as_str).unwrap_or_default())
+                asked.iter().filter_map(|option| differs(ZFS_GET, &property(option), facts)).collect()
             },
             ..data.mounting
         },
@@ -83,12 +83,12 @@ fn role(variant: &str) -> Option<&'static str> {
 }
 
 fn can(state: &FsState, feature: &str) -> bool {
-    matches!(state.property(ZPOOL_GET, feature), Some("enabled" | "active"))
+    matches!(shown_property(state.facts, ZPOOL_GET, feature), Some("enabled" | "active"))
 }
 
 /// `checksum=off` takes them from data alone (zfsprops(7)).
 fn has_checksums(state: &FsState) -> bool {
-    state.property(ZFS_GET, "checksum") != Some("off")
+    shown_property(state.facts, ZFS_GET, "checksum") != Some("off")
 }
 
 /// Leaves the pool mounted at the mount point. Without a cache file, no later boot looks for it.
@@ -129,41 +129,23 @@ fn pool_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
 
 /// `-o ashift=12` of a pool and `-O xattr=sa` of its dataset, as `zpool create` takes them.
 fn option_mismatches(spec: &FsSpec, facts: &Facts) -> Vec<String> {
-    let state = spec.state(facts);
-    let mismatch = |pair: &[String]| {
-        let fact = match pair[0].as_str() {
-            "-o" => ZPOOL_GET,
-            "-O" => ZFS_GET,
-            _ => return None,
-        };
-        let (name, asked) = pair[1].split_once('=')?;
-        let shown = state.property(fact, name).unwrap_or("nothing");
-        (shown != asked).then(|| format!("asked for {name}={asked}, `{fact}` shows {shown}"))
+    let mismatch = |pair: &[String]| match pair[0].as_str() {
+        "-o" => differs(ZPOOL_GET, &pair[1], facts),
+        "-O" => differs(ZFS_GET, &pair[1], facts),
+        _ => None,
     };
     spec.mkfs.windows(2).filter_map(mismatch).collect()
 }
 
-/// Properties of the dataset that were asked for as mount options; `properties` is what `zfs get
-/// all` prints.
-fn property_mismatches(asked: &[String], properties: &str) -> Vec<String> {
-    let shown = |name: &str| {
-        let mut rows = properties.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        rows.find(|row| row.get(1) == Some(&name)).and_then(|row| row.get(2).copied())
-    };
-    let mismatch = |option: &String| {
-        let option = property(option);
-        let (name, asked) = option.split_once('=')?;
-        let shown = shown(name).unwrap_or("nothing");
-        let same = shown == asked || same_size(shown, asked);
-        (!same).then(|| format!("asked for property {name}={asked}, zfs shows {shown}"))
-    };
-    asked.iter().filter_map(mismatch).collect()
-}
-
-/// `recordsize=8192` is shown as `8K`.
-fn same_size(shown: &str, asked: &str) -> bool {
-    let [shown, asked] = [shown, asked].map(|text| parse_size(text).ok());
-    shown.is_some() && shown == asked
+/// A property that was asked for as `name=value`, where the fact shows another value:
+/// `recordsize=8192` is shown as `8K`, and a feature that is enabled may be in use already.
+fn differs(fact: &str, asked: &str, facts: &Facts) -> Option<String> {
+    let (name, asked) = asked.split_once('=')?;
+    let shown = shown_property(facts, fact, name).unwrap_or("nothing");
+    let [shown_size, asked_size] = [shown, asked].map(|text| parse_size(text).ok());
+    let same_size = shown_size.is_some() && shown_size == asked_size;
+    let same = shown == asked || same_size || (asked, shown) == ("enabled", "active");
+    (!same).then(|| format!("asked for {name}={asked}, `{fact}` shows {shown}"))
 }
 
 #[cfg(test)]
@@ -173,6 +155,10 @@ mod tests {
     use pickfs_core::plan::Target;
     use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
+
+    fn facts(name: &str, shown: &str) -> Facts {
+        Facts::from([(name.to_string(), shown.to_string())])
+    }
 
     fn zfs() -> &'static Filesystem {
         find("zfs").expect("a driver")
@@ -194,21 +180,33 @@ mod tests {
             ("primarycache=all", 1),
         ];
         for (option, wrong) in rows {
-            assert_eq!(property_mismatches(&[option.to_string()], shown).len(), wrong, "{option}");
+            let (asked, facts) = (FsSpec { mount: vec![option.into()], ..spec(None, &[]) }, facts(ZFS_GET, shown));
+            assert_eq!(zfs().mismatches(&asked, &MountOptions::new(), &facts).len(), wrong, "{option}");
         }
     }
 
     #[test]
     fn options_of_a_pool_are_read_back() {
         let facts = BTreeMap::from([
-            ("zpool get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  ashift  12  local".to_string()),
-            ("zfs get".to_string(), "NAME  PROPERTY  VALUE  SOURCE\npk  xattr  sa  local".to_string()),
+            (
+                "zpool get".to_string(),
+                "NAME  PROPERTY  VALUE  SOURCE\npk  ashift  12  local\npk  feature@lz4_compress  active  local"
+                    .to_string(),
+            ),
+            (
+                "zfs get".to_string(),
+                "NAME  PROPERTY  VALUE  SOURCE\npk  xattr  sa  local\npk  recordsize  8K  local".to_string(),
+            ),
         ]);
         for (options, wrong) in [
             ("-o ashift=12 -O xattr=sa", 0),
             ("-o ashift=13", 1),
             ("-O xattr=on -o ashift=9", 2),
             ("-o x=1", 1),
+            ("-O recordsize=8192", 0),
+            ("-O recordsize=4096", 1),
+            ("-o feature@lz4_compress=enabled", 0),
+            ("-o feature@lz4_compress=disabled", 1),
             ("-d", 0),
         ] {
             let mkfs = options.split(' ').map(String::from).collect();

@@ -14,9 +14,10 @@ fn fact(below: &Below) -> (&'static str, Argv) {
 
 const SET: TakeDown = TakeDown { word: "stop_cache", named: Named::ByLayer(uuid), removals: take_down };
 
-/// The set stops when what is dirty is written, and what it caches with it; the kernel lets go of
-/// members a while after. They keep their numbers, which other devices may have by now: only one
-/// that says that it is of this set is changed.
+/// The set stops, and what it caches with it: what is dirty stays in the cache (`detach` would
+/// write it), as nothing of it is wanted any more. The kernel lets go of members a while after.
+/// They keep their numbers, which other devices may have by now: only one that says that it is of
+/// this set is changed.
 fn take_down(remains: &Remains) -> Vec<Removal> {
     let set = Path::new(SETS).join(remains.name);
     let stop = Removal { act: Act::Write(set.join("stop"), "1"), while_there: There::File(set) };

@@ -31,8 +31,9 @@ fn mismatches(settings: &Settings, shown: &str) -> Vec<Option<String>> {
     vec![cipher, differs("sector size", &sector, shown_sector)]
 }
 
+/// The layer's own: there may be one of its kind above it.
 fn key(below: &Below) -> PathBuf {
-    below.memory.join("luks-key")
+    below.memory.join(format!("{}-key", below.name))
 }
 
 fn open_words(device: &str, name: &str, key: &str) -> Argv {

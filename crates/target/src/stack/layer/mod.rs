@@ -92,8 +92,12 @@ impl Below<'_> {
 
     /// What is made of each device alone, by the device and the name of what is made of it.
     fn each<T>(&self, make: impl Fn(&str, &str) -> Vec<T>) -> Vec<T> {
-        let name = |index| if index == 0 { self.name.to_string() } else { format!("{}d{index}", self.name) };
-        self.words().iter().enumerate().flat_map(|(index, device)| make(device, &name(index))).collect()
+        self.words().iter().enumerate().flat_map(|(index, device)| make(device, &self.name_of(index))).collect()
+    }
+
+    /// What is made of the device with this index alone.
+    fn name_of(&self, index: usize) -> String {
+        if index == 0 { self.name.to_string() } else { format!("{}d{index}", self.name) }
     }
 }
 
@@ -147,9 +151,9 @@ pub struct Layer {
     /// Steps that build it. Steps that use a device give it to what lies above, in their order.
     #[serde(skip)]
     pub steps: fn(&Settings, &Below) -> Vec<Step>,
-    /// A program that prints what is in effect, by the fact that it becomes.
+    /// A program that prints what is in effect of what has this name, by the fact that it becomes.
     #[serde(skip)]
-    pub fact: fn(&Below) -> (&'static str, Argv),
+    fact: fn(&Below) -> (&'static str, Argv),
     /// How another machine, which has the same disks, opens what was made; `None` where that is not
     /// known.
     #[serde(skip)]
@@ -208,6 +212,16 @@ impl Layer {
         Layer { needs: needs.collect::<Vec<_>>().leak(), settings, ..self }
     }
 
+    /// Programs that print what is in effect, by the facts that they become: one of each thing that
+    /// the layer makes.
+    pub(crate) fn facts(&self, below: &Below) -> Vec<(String, Argv)> {
+        let of = |index: usize| {
+            let (fact, words) = (self.fact)(&Below { name: &below.name_of(index), ..below.clone() });
+            (if index == 0 { fact.to_string() } else { format!("{fact} (device {})", index + 1) }, words)
+        };
+        (0..if self.joins { 1 } else { below.devices.len() }).map(of).collect()
+    }
+
     pub(crate) fn mismatches(&self, settings: &Settings, shown: &str) -> Vec<String> {
         (self.mismatches)(settings, shown).into_iter().flatten().collect()
     }
@@ -245,8 +259,8 @@ pub(crate) fn needs(layers: &[Chosen]) -> Vec<Need> {
 
 /// The kernel's modules of those layers.
 pub(crate) fn modules(layers: &[Chosen]) -> Vec<String> {
-    let module = |need| if let Need::Driver { module, .. } = need { Some(module.to_string()) } else { None };
-    needs(layers).into_iter().filter_map(module).collect()
+    let layers = layers.iter().filter_map(|chosen| find(&chosen.name));
+    layers.flat_map(|layer| layer.modules).map(|module| module.to_string()).collect()
 }
 
 /// What cryptsetup, dmsetup and the like make and show.
@@ -354,12 +368,12 @@ mod tests {
     fn every_device_is_encrypted_with_one_key() {
         let said = sentences("luks", json!({"cipher": "aes-xts-plain64", "sector": 4096}), 2);
         let format = "cryptsetup luksFormat --batch-mode --type luks2 --cipher aes-xts-plain64 --sector-size 4096 \
-                      --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file /dev/shm/pickfs-r/cell/luks-key";
-        let open = "cryptsetup open --type luks2 --key-file /dev/shm/pickfs-r/cell/luks-key";
+                      --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file /dev/shm/pickfs-r/cell/pickfsC-key";
+        let open = "cryptsetup open --type luks2 --key-file /dev/shm/pickfs-r/cell/pickfsC-key";
         assert_eq!(
             said,
             [
-                "run dd if=/dev/urandom of=/dev/shm/pickfs-r/cell/luks-key bs=64 count=1 status=none".to_string(),
+                "run dd if=/dev/urandom of=/dev/shm/pickfs-r/cell/pickfsC-key bs=64 count=1 status=none".to_string(),
                 format!("run {format} /dev/D0"),
                 format!("run {open} /dev/D0 pickfsC; back: remove mapping pickfsC"),
                 "device /dev/mapper/pickfsC".to_string(),
@@ -368,6 +382,27 @@ mod tests {
                 "device /dev/mapper/pickfsCd1".to_string(),
             ]
         );
+    }
+
+    #[test]
+    fn each_thing_that_a_layer_makes_is_read_back() {
+        let devices = ["/dev/D0".into(), "/dev/D1".into()];
+        let below = Below { devices: &devices, name: "pickfsC", memory: Path::new("/m") };
+        for (name, asked) in [
+            ("luks", vec!["cryptsetup status pickfsC", "cryptsetup status pickfsCd1"]),
+            ("dm-zoned", vec!["dmsetup table pickfsC", "dmsetup table pickfsCd1"]),
+            ("md", vec!["mdadm --detail /dev/md/pickfsC"]),
+        ] {
+            let (names, words): (Vec<_>, Vec<_>) = find(name).unwrap().facts(&below).into_iter().unzip();
+            assert_eq!(words.iter().map(|words| words.join(" ")).collect::<Vec<_>>(), asked);
+            assert!(names.iter().skip(1).all(|name| name.ends_with(" (device 2)")), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_booted_has_the_modules_of_its_layers() {
+        let layers = ["luks", "lvm"].map(|name| Chosen { name: name.into(), ..Chosen::default() });
+        assert_eq!(modules(&layers), ["dm-crypt", "xts", "aesni-intel", "dm-mod"]);
     }
 
     #[test]

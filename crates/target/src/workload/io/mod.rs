@@ -26,26 +26,6 @@ use std::path::{Path, PathBuf};
 
 pub(crate) struct Io;
 
-/// In the order in which they are played.
-const PHASES: &[Phase] = &[
-    Phase::new("sequential-write", "a new file from start to end, until durable", Fresh, Declared, Durable),
-    Phase::new("sequential-read", "the file from start to end, cold", Cold, Declared, Returned),
-    Phase::new(
-        "random-read",
-        "its blocks in any order, cold; at a rate, judged by the 99th percentile of the latency",
-        Cold,
-        Declared,
-        Returned,
-    ),
-    Phase::new(
-        "random-write",
-        "its blocks in any order, until durable; at a rate, judged by the 99th percentile of the latency",
-        Warm,
-        Declared,
-        Durable,
-    ),
-];
-
 /// A loop that is itself so late has not offered its rate.
 const LATE_NS: u64 = 1_000_000;
 /// Times its schedule: a target that took longer has not kept the rate.
@@ -58,7 +38,7 @@ impl Workload for Io {
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
         let names = params::phases(&Given::of(settings));
-        PHASES.iter().filter(|phase| names.iter().any(|name| *name == phase.name)).cloned().collect()
+        self.description().phases.iter().filter(|phase| names.iter().any(|name| *name == phase.name)).cloned().collect()
     }
 
     fn bytes(&self, settings: &Settings) -> Option<u64> {

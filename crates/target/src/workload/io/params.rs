@@ -1,8 +1,9 @@
 //! The settings of `io`: what they mean, and which cannot be.
 
-use super::PHASES;
+use super::Io;
 use super::engine::Engine;
 use crate::stage::open_loop::{self, Spacing};
+use crate::workload::Workload;
 use crate::workload::settings::{Count, Duration, Flag, Size, Texts, choice, settings};
 use pickfs_core::plan::{Objection, Settings};
 use pickfs_system::sys::file::AlignedBuffer;
@@ -95,7 +96,7 @@ impl IoParams {
 /// Names of the phases to play.
 pub(crate) fn phases(given: &Given) -> Vec<String> {
     let asked = given.phases.clone().unwrap_or_default();
-    let names = || PHASES.iter().map(|phase| phase.name.to_string());
+    let names = || Io.description().phases.iter().map(|phase| phase.name.to_string());
     if asked.is_empty() { names().filter(|name| given.rate == 0 || is_random(name)).collect() } else { asked }
 }
 
@@ -117,7 +118,7 @@ pub(crate) fn objections(settings: &Settings) -> Vec<Objection> {
 }
 
 fn bad_phase(given: &Given, params: &IoParams) -> Option<Objection> {
-    let known: Vec<&str> = PHASES.iter().map(|phase| &*phase.name).collect();
+    let known: Vec<&str> = Io.description().phases.iter().map(|phase| &*phase.name).collect();
     let asked = phases(given);
     let unknown = asked.iter().find(|name| !known.contains(&name.as_str()));
     let sequential = asked.iter().find(|name| params.rate.is_some() && !is_random(name));

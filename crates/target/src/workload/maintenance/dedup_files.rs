@@ -1,8 +1,9 @@
 //! Files that are there twice, until their copies share their blocks.
 
-use super::{AT_MOST, FILE, GIVEN_BACK, PAUSE, read_anew, room};
+use super::{AT_MOST, FILE, GIVEN_BACK, PAUSE, read_anew};
 use crate::stack::Argv;
 use crate::stage::Timed;
+use crate::workload::room::Room;
 use anyhow::{Context, Result, ensure};
 use pickfs_system::random::Random;
 use std::fs::File;
@@ -37,10 +38,10 @@ impl DedupFiles {
     /// Until nearly all that was there twice is free.
     pub(super) fn share(&self, p: &mut Timed, programs: &[Argv]) -> Result<()> {
         p.handled(2 * Self::DUPLICATES, 2 * Self::FILES);
-        let before = room(&self.root)?.free;
+        let before = Room::at(&self.root)?.free;
         programs.iter().try_for_each(|words| p.command(words))?;
         p.own(|| Ok(rustix::fs::syncfs(File::open(&self.root)?)?))?;
-        let freed = || -> Result<u64> { Ok(room(&self.root)?.free.saturating_sub(before)) };
+        let freed = || -> Result<u64> { Ok(Room::at(&self.root)?.free.saturating_sub(before)) };
         let wanted = (Self::DUPLICATES as f64 * GIVEN_BACK) as u64;
         let is_free = p.until(AT_MOST, PAUSE, || Ok(freed()? >= wanted))?;
         let freed = freed()?;

@@ -10,7 +10,7 @@ mod fragmented_files;
 mod snapshot_data;
 mod tail_files;
 
-use super::content::Pool;
+use super::content::{Files, Pool};
 use super::settings::{Duration as DurationKind, Texts, choice, settings};
 use super::{Description, Workload, described, programs};
 use crate::stage::phase::*;
@@ -199,7 +199,12 @@ impl<'a> Work<'a> {
     fn new(root: PathBuf, pool: &'a Pool) -> Work<'a> {
         Work {
             pool,
-            fill: Fill { root, pool, files: 0, room: [0; 2], commit: None },
+            fill: Fill {
+                files: Files { folder: root.join("fill"), size: FILE, count: 0, pool },
+                root,
+                room: [0; 2],
+                commit: None,
+            },
             twice: None,
             pieces: None,
             held: None,
@@ -261,7 +266,7 @@ impl<'a> Work<'a> {
             (_, Some(programs), ..) => {
                 programs.run.iter().try_for_each(|words| p.run(&Program::new(words)))?;
                 // What there is room for differs.
-                if self.fill.files > 0 && matches!(operation, Operation::Rebuild | Operation::Scrub) {
+                if self.fill.files.count > 0 && matches!(operation, Operation::Rebuild | Operation::Scrub) {
                     p.done_times(self.fill.bytes() as f64 / GIB);
                 }
                 Ok(())
@@ -318,21 +323,6 @@ fn read_anew(path: &Path) -> Result<Vec<u8>> {
     };
     read().with_context(|| format!("reading {}", path.display()))?;
     Ok(content)
-}
-
-/// Bytes.
-struct Room {
-    of_all: u64,
-    /// For files of all users.
-    free: u64,
-    /// With what is kept for root.
-    unused: u64,
-}
-
-fn room(at: &Path) -> Result<Room> {
-    let found = rustix::fs::statvfs(at).with_context(|| format!("asking for the room in {}", at.display()))?;
-    let [of_all, free, unused] = [found.f_blocks, found.f_bavail, found.f_bfree].map(|blocks| blocks * found.f_frsize);
-    Ok(Room { of_all, free, unused })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Files that lie where the file system is cut off when it is made smaller.
 
-use super::{FILE, Pool, read_anew, room};
+use super::{FILE, Pool, read_anew};
+use crate::workload::room::Room;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::syncfs;
 use std::fs::File;
@@ -35,7 +36,7 @@ impl<'a> TailFiles<'a> {
         syncfs(File::open(&self.folder)?)?;
         let goes = |number: &u64| number % Self::STAYS as u64 != 0;
         self.all().filter(goes).try_for_each(|number| std::fs::remove_file(self.path(number)))?;
-        self.before = room(&self.folder)?.of_all;
+        self.before = Room::at(&self.folder)?.of_all;
         Ok(())
     }
 
@@ -48,7 +49,7 @@ impl<'a> TailFiles<'a> {
     }
 
     pub(super) fn verify_smaller(&self) -> Result<()> {
-        let after = room(&self.folder)?.of_all;
+        let after = Room::at(&self.folder)?.of_all;
         ensure!(after < self.before, "the file system has {after} bytes, and had {} before", self.before);
         self.verify()
     }

@@ -6,7 +6,7 @@
 use super::{Power, RECOVERY, Tally, at_a_cut, fsck_found, report_loss};
 use crate::stack::Argv;
 use crate::stage::{Cut, Outcomes, PowerCuts, Program, Recovered, Stage};
-use crate::workload::settings::{Flag, Items, Texts, Words, joined, settings};
+use crate::workload::settings::{Flag, Items, Texts, Words, settings};
 use crate::workload::{Description, Workload, described, text};
 use anyhow::{Result, ensure};
 use pickfs_core::plan::{Objection, Settings};
@@ -33,7 +33,7 @@ const TRANSACTIONS: &str = "transactions";
 
 impl Workload for Transactions {
     fn description(&self) -> &'static Description {
-        described!("transactions.toml", &joined::<11>(Order::ROWS, Power::ROWS))
+        described!("transactions.toml", [Order::ROWS, Power::ROWS])
     }
 
     fn recording(&self, settings: &Settings) -> Option<u64> {

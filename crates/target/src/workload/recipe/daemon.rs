@@ -28,16 +28,14 @@ impl Daemon {
     pub(crate) fn start(&mut self, stage: &mut Stage, program: &Program, asks: &Program) -> Result<()> {
         const PAUSE: Duration = Duration::from_millis(20);
         self.server = Some(stage.start(program)?);
-        let (shown, until) = (asks.shown(), Instant::now() + START);
-        let program = shown.split(' ').next().unwrap_or(&shown);
+        let until = Instant::now() + START;
         while Instant::now() < until {
             self.check()?;
-            match stage.run(asks) {
-                Ok(_) => return Ok(()),
-                // It was refused, not only too early, where the run is to stop.
-                Err(error) if !error.to_string().contains(program) => return Err(error),
-                Err(_) => std::thread::sleep(PAUSE),
+            if stage.run(asks).is_ok() {
+                return Ok(());
             }
+            stage.limits()()?;
+            std::thread::sleep(PAUSE);
         }
         let said = self.server.as_ref().map(Server::said).unwrap_or_default();
         bail!("{} did not answer within {START:?}; it printed: {said}", self.name)

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of each class in the content of made files, which then comes again at odd distances.
 const OF_EACH: usize = 1 << 20;
-const PIECE: usize = 256 << 10;
+const PIECE: u64 = 256 << 10;
 
 /// While it is played.
 struct Player {
@@ -97,16 +97,8 @@ impl Player {
         match &file.content {
             Content::Text(word) => made.write_all(word.filled(&self.values).concat().as_bytes()).with_context(shown),
             Content::Bytes(amount) => {
-                let (pool, mut left) = (Pool::new(1, OF_EACH), amount.value(&self.values));
-                for number in 0.. {
-                    let bytes = left.min(PIECE as u64);
-                    made.write_all(pool.piece(number, bytes as usize)).with_context(shown)?;
-                    left -= bytes;
-                    if left == 0 {
-                        break;
-                    }
-                }
-                Ok(())
+                let pool = Pool::new(1, OF_EACH);
+                pool.write_to(&mut made, 0, amount.value(&self.values), PIECE).with_context(shown)
             }
         }
     }

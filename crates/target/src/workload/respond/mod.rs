@@ -7,7 +7,7 @@
 mod probe_files;
 
 use super::content::{Pool, Ring};
-use super::settings::{Count, Duration as DurationKind, Size, Texts, choice, joined, settings};
+use super::settings::{Count, Duration as DurationKind, Size, Texts, choice, settings};
 use super::staging::Staging;
 use super::trees::Dataset;
 use super::{Description, Workload, described, programs, text};
@@ -99,7 +99,7 @@ const MOST_CLIENTS: u64 = 1000;
 
 impl Workload for Respond {
     fn description(&self) -> &'static Description {
-        described!("respond.toml", &joined::<14>(Responding::ROWS, Dataset::ROWS))
+        described!("respond.toml", [Responding::ROWS, Dataset::ROWS])
     }
 
     fn phases(&self, settings: &Settings) -> Vec<Phase> {

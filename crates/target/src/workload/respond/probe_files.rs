@@ -80,21 +80,9 @@ impl ProbeFiles {
             std::fs::create_dir_all(program(root, start))?;
             for number in 0..self.start_files {
                 let mut file = File::create_new(program(root, start).join(format!("file{number}")))?;
-                self.write_start(&mut file, pool, start * self.start_files + number)?;
+                let seed = start * self.start_files + number;
+                pool.write_to(&mut file, seed * 31, self.start_bytes / self.start_files, REGION)?;
             }
-        }
-        Ok(())
-    }
-
-    fn write_start(&self, file: &mut File, pool: &Pool, seed: u64) -> Result<()> {
-        let mut left = self.start_bytes / self.start_files;
-        for piece in 0.. {
-            let length = left.min(REGION);
-            if length == 0 {
-                break;
-            }
-            file.write_all(pool.piece(seed * 31 + piece, length as usize))?;
-            left -= length;
         }
         Ok(())
     }

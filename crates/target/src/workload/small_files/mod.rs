@@ -46,7 +46,7 @@ impl Workload for SmallFiles {
     fn phases(&self, settings: &Settings) -> Vec<Phase> {
         let cached = if Job::of(settings).is_cold() { Cold } else { Warm };
         let of_setting = |phase: &Phase| if phase.starts == Cold { cached } else { phase.starts };
-        PHASES.iter().map(|phase| Phase { starts: of_setting(phase), ..phase.clone() }).collect()
+        self.description().phases.iter().map(|phase| Phase { starts: of_setting(phase), ..phase.clone() }).collect()
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {
@@ -94,41 +94,6 @@ impl Job {
         self.cache == Cache::Emptied
     }
 }
-
-/// A phase that starts from what the setting `cache` says; and what the device must read if that is
-/// cold.
-const fn as_set(name: &'static str, about: &'static str, proof: ColdProof, timed: TimedUntil) -> Phase {
-    Phase::new(name, about, Cold, proof, timed)
-}
-
-const fn warm(name: &'static str, about: &'static str) -> Phase {
-    Phase::new(name, about, Warm, Metadata, Durable)
-}
-
-const PHASES: &[Phase] = &[
-    Phase::new("putc", "a file written by putc(3), until durable", Fresh, Metadata, Durable).only_shown(),
-    warm("write", "the large file written in blocks of 8 KiB, until durable"),
-    as_set("rewrite", "each block of the large file read, changed and written back, until durable", Declared, Durable),
-    as_set("getc", "the file of putc read by getc(3)", Declared, Returned).only_shown(),
-    as_set("read", "the large file read in blocks of 8 KiB", Declared, Returned),
-    as_set(
-        "seeks",
-        "random blocks of the large file read, every tenth changed and written back, until durable",
-        Declared,
-        Durable,
-    ),
-    warm("sequential-create", "files made with names in order, until durable"),
-    as_set("sequential-stat", "stat of them in that order", Metadata, Returned),
-    as_set("readdir", "their directories read whole", Declared, Returned),
-    as_set("sequential-delete", "they are deleted in that order, until durable", Metadata, Durable),
-    warm("random-create", "files made with names in no order, until durable"),
-    as_set("random-stat", "stat of them in another order", Metadata, Returned),
-    as_set("random-delete", "they are deleted in that order, until durable", Metadata, Durable),
-    warm("rename", "files renamed within their directories and back, until durable"),
-    warm("link", "files given a second name in a new directory, until durable"),
-    warm("append", "4 KiB appended to each file, opened and closed for it, until durable"),
-    warm("fsync", "4 KiB appended to one file and fsynced, again and again"),
-];
 
 /// Bytes of each class of content that blocks and files are cut from.
 const OF_EACH_CLASS: usize = 4 << 20;

@@ -43,10 +43,6 @@ impl Workload for Boot {
         described!("boot.toml", System::ROWS)
     }
 
-    fn boots(&self) -> bool {
-        true
-    }
-
     fn needs(&self, settings: &Settings) -> Vec<Need> {
         let named = |text: String| {
             let (name, package) = text.split_once('=').unwrap_or((&text, &text));

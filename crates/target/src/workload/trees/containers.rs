@@ -10,7 +10,7 @@ use super::overlay::{MOST_LAYERS, Overlay};
 use super::{Dataset, Staged, text};
 use crate::stack::{Place, argv};
 use crate::stage::{AfterPhase, Stage};
-use crate::workload::settings::{Count, joined, settings};
+use crate::workload::settings::{Count, settings};
 use crate::workload::{Description, Workload, described, programs};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
@@ -35,12 +35,9 @@ settings! {
     }
 }
 
-const ROWS: [pickfs_core::plan::Setting; Amounts::ROWS.len() + Dataset::ROWS.len()] =
-    joined(Amounts::ROWS, Dataset::ROWS);
-
 impl Workload for Containers {
     fn description(&self) -> &'static Description {
-        described!("containers.toml", &ROWS, Dataset::of)
+        described!("containers.toml", [Amounts::ROWS, Dataset::ROWS], Dataset::of)
     }
 
     fn needs(&self, _: &Settings) -> Vec<Need> {

@@ -8,7 +8,7 @@ use crate::probe::device::{Watch, watch_disk_of};
 use crate::stack::Place;
 use crate::stage::Doubt;
 use crate::stage::{PhaseTimer, Program, Stage};
-use crate::workload::settings::{Flag, Path as PathKind, joined, settings};
+use crate::workload::settings::{Flag, Path as PathKind, settings};
 use crate::workload::{Description, OtherDisk, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::journal::{FlagKind, HELD_BACK};
@@ -38,7 +38,7 @@ const ALIKE: f64 = 0.9;
 
 impl Workload for CopyIn {
     fn description(&self) -> &'static Description {
-        described!("copy_in.toml", &joined::<7>(Origin::ROWS, GENERATED), Dataset::of)
+        described!("copy_in.toml", [Origin::ROWS, GENERATED], Dataset::of)
     }
 
     fn objections(&self, settings: &Settings) -> Vec<Objection> {

@@ -3,7 +3,7 @@
 use super::Dataset;
 use super::blocks::{BLOCK, Blocks, Piece};
 use crate::stage::{Latencies, Stage};
-use crate::workload::settings::{Count, joined, settings};
+use crate::workload::settings::{Count, settings};
 use crate::workload::{Description, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
@@ -21,16 +21,13 @@ settings! {
     }
 }
 
-const ROWS: [pickfs_core::plan::Setting; Reading::ROWS.len() + Dataset::ROWS.len()] =
-    joined(Reading::ROWS, Dataset::ROWS);
-
 /// What is read at random compresses better or worse than the tree does on average; with this many
 /// pieces not by half.
 const SURELY: u64 = 2;
 
 impl Workload for Image {
     fn description(&self) -> &'static Description {
-        described!("image.toml", &ROWS, Dataset::of)
+        described!("image.toml", [Reading::ROWS, Dataset::ROWS], Dataset::of)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

@@ -11,8 +11,9 @@ pub(crate) mod tree;
 pub(crate) mod vm_image;
 pub(crate) mod walk;
 
+use super::room::Room;
 use super::settings::{Count, NameOrPath, Number, Path as PathKind, Size, settings};
-use super::staging::{Staging, free};
+use super::staging::Staging;
 use super::text;
 use crate::stack::{Place, argv};
 use crate::stage::{Program, Stage};
@@ -212,7 +213,7 @@ impl Dataset {
     fn too_large(&self) -> Option<Objection> {
         let shape = self.shape().ok()?;
         let wanted = shape.bytes.saturating_add(shape.files.saturating_mul(A_FILE)).saturating_mul(COPIES);
-        let free = free(Path::new("/dev/shm")).ok()?;
+        let free = Room::at(Path::new("/dev/shm")).ok()?.free;
         let message = format!(
             "a tree of {} files with {} takes about {} of memory, staged and read back, and {} are free",
             shape.files,
@@ -244,7 +245,7 @@ fn copy_into_memory(source: &Path, staged: &Path) -> Result<()> {
 }
 
 fn fits(bytes: u64, staged: &Path, what: &str, remedy: &str) -> Result<()> {
-    let free = free(staged.parent().unwrap_or(staged))?;
+    let free = Room::at(staged.parent().unwrap_or(staged))?.free;
     let (show, wanted) = (|bytes: u64| show_bytes(bytes as f64), bytes.saturating_mul(COPIES));
     let [bytes, wanted_text, free_text] = [show(bytes), show(wanted), show(free)];
     ensure!(

@@ -4,7 +4,7 @@
 use super::Dataset;
 use super::blocks::{BLOCK, Blocks, Piece};
 use crate::stage::{AfterPhase, Program, SnapshotPrograms, Stage, Timed};
-use crate::workload::settings::{Count, joined, settings};
+use crate::workload::settings::{Count, settings};
 use crate::workload::{Description, Workload, described, text};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
@@ -24,15 +24,12 @@ settings! {
     }
 }
 
-const ROWS: [pickfs_core::plan::Setting; Amounts::ROWS.len() + Dataset::ROWS.len()] =
-    joined(Amounts::ROWS, Dataset::ROWS);
-
 /// For giving the room of deleted snapshots back.
 const AT_MOST: Duration = Duration::from_secs(300);
 
 impl Workload for Snapshots {
     fn description(&self) -> &'static Description {
-        described!("snapshots.toml", &ROWS, Dataset::of)
+        described!("snapshots.toml", [Amounts::ROWS, Dataset::ROWS], Dataset::of)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

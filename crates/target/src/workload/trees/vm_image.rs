@@ -8,7 +8,8 @@ use super::{Dataset, Staged, text};
 use crate::stack::fs::{self, Filesystem};
 use crate::stack::{Argv, argv, backing};
 use crate::stage::{AfterPhase, DiskImage, Latencies, OpenDisk, Program, Stage, Timed};
-use crate::workload::settings::{Count, Size, choice, joined, settings};
+use crate::workload::room::Room;
+use crate::workload::settings::{Count, Size, choice, settings};
 use crate::workload::{Description, Workload, described, programs};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::journal::FlagKind;
@@ -45,8 +46,6 @@ settings! {
     }
 }
 
-const ROWS: [pickfs_core::plan::Setting; Disk::ROWS.len() + Dataset::ROWS.len()] = joined(Disk::ROWS, Dataset::ROWS);
-
 /// The share of a disk that its own file system may take.
 const OF_INNER: f64 = 0.2;
 /// The share of what is inside that a cold read must have brought from the disk inside.
@@ -56,7 +55,7 @@ const ROOM: u64 = 1 << 20;
 
 impl Workload for VmImage {
     fn description(&self) -> &'static Description {
-        described!("vm_image.toml", &ROWS, Dataset::of)
+        described!("vm_image.toml", [Disk::ROWS, Dataset::ROWS], Dataset::of)
     }
 
     fn needs(&self, settings: &Settings) -> Vec<Need> {
@@ -90,7 +89,7 @@ impl Workload for VmImage {
         let source = Dataset::of(settings).staged(stage.place())?;
         let played = play(stage, &disk, &source);
         // The kernel says of a disk that cannot grow only that its writes failed.
-        let left = free(&stage.root()).unwrap_or(u64::MAX);
+        let left = Room::at(&stage.root()).map_or(u64::MAX, |room| room.unused);
         played.map_err(|error| {
             if left < ROOM {
                 error.context(format!(
@@ -130,12 +129,12 @@ fn play(stage: &mut Stage, disk: &Disk, source: &Staged) -> Result<()> {
     let clone = DiskImage { file: image.file.with_extension("clone"), ..image.clone() };
     let mut cloned = database.clone();
     let words = ["cp", "--reflink=auto", "--sparse=auto", &text(&image.file), &text(&clone.file)];
-    let copy = |p: &mut Timed| {
-        // One that shares blocks may read nothing.
-        p.reads_at_least_stored(0);
-        p.command(words)
+    let (at, before) = (stage.root(), Room::at(&stage.root())?.unused);
+    let copied = |p: &mut AfterPhase, ()| {
+        p.reads_at_least_stored(read_by_copy(before.saturating_sub(Room::at(&at)?.unused), allocated(&clone)?));
+        say_allocated(p, &clone)
     };
-    stage.phase_then("clone", copy, |p, ()| say_allocated(p, &clone))?;
+    stage.phase_then("clone", |p| p.command(words), copied)?;
     for (phase, image, database) in [("write-clone", &clone, &mut cloned), ("write-held", &image, &mut database)] {
         let open = stage.open_mounted(image)?;
         write_inside(stage, phase, &open, disk.written(), |p| database.write(p, &open.root, disk))?;
@@ -221,7 +220,7 @@ fn discard(stage: &mut Stage, disk: &OpenDisk) -> Result<()> {
         disk.sync()
     })?;
     let (at, allocated) = (stage.root(), allocated(&disk.image)?);
-    let before = free(&at)?;
+    let before = Room::at(&at)?.unused;
     stage.phase_then(
         "discard",
         |p| {
@@ -231,7 +230,7 @@ fn discard(stage: &mut Stage, disk: &OpenDisk) -> Result<()> {
         },
         |p, ()| {
             p.say("image_before_bytes", allocated as f64);
-            p.say("freed_bytes", free(&at)? as f64 - before as f64);
+            p.say("freed_bytes", Room::at(&at)?.unused as f64 - before as f64);
             say_allocated(p, &disk.image)
         },
     )
@@ -242,10 +241,10 @@ fn say_allocated(p: &mut AfterPhase, image: &DiskImage) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that root can still write: what a file system keeps for it is among them.
-fn free(at: &Path) -> Result<u64> {
-    let found = rustix::fs::statvfs(at)?;
-    Ok(found.f_bfree * found.f_frsize)
+/// Bytes that a copy must have read which has taken this much new room: half of it, as metadata is
+/// part of it too. One that shares its blocks takes little, and may read nothing.
+fn read_by_copy(taken: u64, allocated: u64) -> u64 {
+    if taken < allocated / 2 { 0 } else { taken / 2 }
 }
 
 /// Bytes, as `du` counts them: stat(2) has blocks of 512.
@@ -431,6 +430,14 @@ mod tests {
         assert_eq!(needs(json!({})), [""; 0]);
         assert_eq!(needs(json!({"served": "qemu"})), ["qemu-storage-daemon"]);
         assert_eq!(needs(json!({"format": "qcow2"})), ["qemu-storage-daemon", "qemu-img"]);
+    }
+
+    #[test]
+    fn a_copy_that_shares_no_blocks_has_read_them() {
+        assert_eq!(
+            [(0, 100), (49, 100), (100, 100), (104, 100)].map(|(took, of)| read_by_copy(took, of)),
+            [0, 0, 50, 52]
+        );
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use super::{Dataset, Jobs, in_threads};
 use crate::stage::{Latencies, Stage};
-use crate::workload::settings::joined;
 use crate::workload::{Description, Workload, described};
 use anyhow::{Context, Result, ensure};
 use pickfs_core::plan::Settings;
@@ -18,7 +17,7 @@ pub(crate) struct Walk;
 
 impl Workload for Walk {
     fn description(&self) -> &'static Description {
-        described!("walk.toml", &joined::<6>(Dataset::ROWS, Jobs::ROWS), Dataset::of_a_site)
+        described!("walk.toml", [Dataset::ROWS, Jobs::ROWS], Dataset::of_a_site)
     }
 
     fn run(&self, stage: &mut Stage, settings: &Settings) -> Result<()> {

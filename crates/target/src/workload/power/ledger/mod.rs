@@ -9,7 +9,7 @@ mod survey;
 
 use super::{Power, report_loss, unknown};
 use crate::stage::{PowerCuts, Stage, Stamp};
-use crate::workload::settings::{Duration as DurationKind, Items, Texts, choice, joined, settings};
+use crate::workload::settings::{Duration as DurationKind, Items, Texts, choice, settings};
 use crate::workload::{Description, Workload, described};
 use anyhow::{Context, Result};
 use changes::Changes;
@@ -56,7 +56,7 @@ const CONTENTS: &str = "contents";
 
 impl Workload for Ledger {
     fn description(&self) -> &'static Description {
-        described!("ledger.toml", &joined::<12>(Cutting::ROWS, Power::ROWS))
+        described!("ledger.toml", [Cutting::ROWS, Power::ROWS])
     }
 
     fn recording(&self, settings: &Settings) -> Option<u64> {
