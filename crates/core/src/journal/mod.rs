@@ -22,5 +22,5 @@ pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, NoJournal, fold, fold_file, fold_from, open_file};
 
 pub use hardware::{BackingHardware, Disk, GuestHardware, GuestProcessor, Hardware, RawSpeed};
-pub use lines::LONGEST_LINE;
+pub use lines::{LONGEST_LINE, whole_lines};
 pub use record::*;
