@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "limits agents, and writes down when things happened")]
 
 mod active;
+mod boot_state;
 mod guard;
 mod live;
 mod pace;
