@@ -221,6 +221,7 @@ fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) 
         // replaced by that of another user.
         let Ok((journal, folded)) = trust::open(&journal, Trust::Own) else { continue };
         match undo_dead(LiveJournal::new(journal, folded), executors) {
+            Ok(0) => {}
             Ok(_) => progress.remark(&format!("undid what the dead run {run} had left")),
             Err(error) => progress.remark(&visible_lines(&format!("the dead run {run} is not undone: {error:#}"))),
         }

@@ -36,7 +36,7 @@ pub(crate) struct Terms {
 }
 
 pub(crate) const OF_TIMES: Terms = Terms { measured: "time", best: "fastest", better: "faster", worse: "slower" };
-const OF_LOSSES: Terms = Terms { measured: "loss", best: "best", better: "better", worse: "worse" };
+pub(crate) const OF_LOSSES: Terms = Terms { measured: "loss", best: "best", better: "better", worse: "worse" };
 
 impl WorkReport {
     pub(crate) fn terms(&self) -> &'static Terms {

@@ -262,7 +262,7 @@ impl Progress for FullScreen {
     }
 
     fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
-        tell(&interim_analysis(look));
+        tell(&interim_analysis(look, folded));
         {
             let mut view = self.shared.view();
             view.clock.planned = planned;
