@@ -99,7 +99,8 @@ fn method(model: &Model) -> Vec<String> {
 
 fn again(model: &Model, audited: &Audited) -> Vec<String> {
     let run = match model.raw.imported.as_str() {
-        "" => "The same plan on another machine: pickfs run --again JOURNAL".to_string(),
+        "" => "The same plan on another machine, once you have read its commands: pickfs run --trust --again JOURNAL"
+            .to_string(),
         from => format!("The figures are those of {from}, which pickfs did not run"),
     };
     let version = if model.pickfs.is_empty() { String::new() } else { format!("pickfs {}, ", model.pickfs) };

@@ -373,7 +373,7 @@ pub(crate) fn tail(sheet: &Sheet) -> Markup {
         section #missing {
             h2 { (headings::NOT_MEASURED) ", and " (headings::SUSPICIOUS.to_lowercase()) }
             @if missing.is_empty() && model.flags.is_empty() && weakened.is_empty() {
-                p { "Every planned cell was measured, and nothing is in doubt." }
+                p { "Every planned cell was measured" @if model.doubts.is_empty() { ", and nothing is in doubt" } "." }
             }
             @for (title, lines) in [(headings::NOT_MEASURED, &missing), (headings::WEAKER, &weakened)] {
                 @if !lines.is_empty() { h3 { (title) } }
