@@ -16,7 +16,7 @@ mod record;
 mod weight;
 
 pub use anonymous::Anonymous;
-pub use append::Journal;
+pub use append::{Journal, typed};
 pub use chain::{Links, links};
 pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, NoJournal, fold, fold_file, fold_from, open_file};

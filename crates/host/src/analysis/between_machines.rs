@@ -55,11 +55,7 @@ const ALPHA: f64 = 0.05;
 /// Each work that all runs have; runs of one machine share its name, and count as one machine.
 pub(crate) fn between_machines(runs: &[(String, &Model)]) -> Vec<AcrossMachines> {
     let Some((_, first)) = runs.first() else { return Vec::new() };
-    reports(first).filter_map(|work| across(&work.name, runs)).collect()
-}
-
-fn reports(model: &Model) -> impl Iterator<Item = &WorkReport> {
-    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
+    first.reports().filter_map(|work| across(&work.name, runs)).collect()
 }
 
 /// A run's report of the work.
@@ -115,7 +111,7 @@ fn one_machine(runs: &[OnMachine]) -> Option<OnMachine> {
 fn across(work: &str, runs: &[(String, &Model)]) -> Option<AcrossMachines> {
     let mut fleet = Fleet { machines: Vec::new(), runs: Vec::new() };
     for (name, model) in runs {
-        let report = reports(model).find(|report| report.name == work)?;
+        let report = model.reports().find(|report| report.name == work)?;
         let known = fleet.machines.iter().position(|machine| machine == name);
         let machine = known.unwrap_or_else(|| {
             fleet.machines.push(name.clone());

@@ -145,6 +145,13 @@ pub struct Model {
     pub raw: Raw,
 }
 
+impl Model {
+    /// All work together where that is judged, then each.
+    pub fn reports(&self) -> impl Iterator<Item = &WorkReport> {
+        self.overall.iter().map(|overall| &overall.work).chain(&self.works)
+    }
+}
+
 /// Judges a folded journal.
 pub fn model(folded: &Folded) -> Result<Model> {
     let run = folded.begun()?;

@@ -22,6 +22,11 @@ pub struct Fact {
 }
 
 #[derive(Debug, Default)]
+/// The value of the fact of that name.
+pub fn value_of<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
+    facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
+}
+
 pub struct TargetInfo {
     pub name: String,
     /// As the plan has it; `None` of results that another program measured.

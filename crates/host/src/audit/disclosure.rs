@@ -48,7 +48,7 @@ pub fn disclosure(model: &Model, audited: &Audited) -> Vec<Section> {
         section("Machine", machine),
         section("File systems, as read back", targets(model)),
         section("How it was measured", method(model)),
-        section("Left out, and why", model.holes.iter().map(|hole| hole.sentence(model)).collect()),
+        section("Left out, and why", model.not_measured()),
         section("Doubts", model.warnings()),
         section("Again, and how to cite it", again(model, audited)),
     ];

@@ -2,7 +2,7 @@
 //! in a mail.
 
 use super::{Format, Options};
-use crate::analysis::{Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
+use crate::analysis::{Champions, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
 use crate::wording::advice::{Advice, pasted};
 use crate::wording::between_runs::RunComparison;
 use crate::wording::machines::MachinesReport;
@@ -346,14 +346,8 @@ impl Page<'_> {
 
     fn tail(&mut self) -> io::Result<()> {
         let model = self.model;
-        let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
-        let weakened: Vec<String> =
-            weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
-        self.list(headings::WEAKER, &weakened)?;
-        self.list(
-            headings::NOT_MEASURED,
-            &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>(),
-        )?;
+        self.list(headings::WEAKER, &model.weakened())?;
+        self.list(headings::NOT_MEASURED, &model.not_measured())?;
         self.list(headings::SUSPICIOUS, &suspicious_readings(model))?;
         self.features()?;
         self.list(headings::SETTINGS, &in_effect(model))?;
@@ -454,16 +448,12 @@ fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
 fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
     let Some(figure) = &row.figure else { return row.absent.word().to_string() };
     let second = match &row.against {
-        Some(against) => ratio(against),
+        Some(against) => marks::ratio(against),
         None if sheet.ranges => figure.range().clone(),
         None => String::new(),
     };
     let between = if second.is_empty() { "" } else { sheet.between };
     format!("{}{}{between}{second}", figure.shown(), marks::signs(&marks::of_figure(panel, row)))
-}
-
-fn ratio(against: &Comparison) -> String {
-    format!("×{}{}", against.ratio(), marks::signs(&marks::of_ratio(against)))
 }
 
 /// The lines that made a target what it was, and the rest of what is known of the machine.

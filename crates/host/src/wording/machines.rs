@@ -3,6 +3,7 @@
 use super::text::{counted, listed, percent, percent_up};
 use crate::analysis::{
     self, AcrossMachines, AcrossRow, AcrossVerdict, ChangeOnMachines, ChangesOnMachines, FEWEST_MACHINES, Model,
+    value_of,
 };
 
 /// A work on all machines, ready to be printed.
@@ -23,7 +24,7 @@ pub struct MachinesReport {
 
 /// What a machine is called: the name that its run wrote down, else its hardware.
 pub fn machine_name(model: &Model) -> String {
-    let name = model.host.iter().find(|fact| fact.name == "host name").map(|fact| fact.value.clone());
+    let name = value_of(&model.host, "host name").map(String::from);
     let hardware = || Some(model.machine()).filter(|machine| !machine.is_empty());
     name.or_else(hardware).unwrap_or_else(|| "a machine without a name".to_string())
 }

@@ -58,7 +58,6 @@ pub fn ranking(models: &[Model]) -> Vec<Choice> {
 
 fn of_run(model: &Model) -> Vec<Choice> {
     let disk = disk(model);
-    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     let choice = |work: &WorkReport| Choice {
         disk: disk.clone(),
         machine: model.machine().clone(),
@@ -68,7 +67,7 @@ fn of_run(model: &Model) -> Vec<Choice> {
         best_of_each: best_of_each(model, work),
         levels: Vec::new(),
     };
-    all.map(choice).collect()
+    model.reports().map(choice).collect()
 }
 
 fn best_of_each(model: &Model, work: &WorkReport) -> Vec<BestOfEach> {

@@ -57,7 +57,7 @@ impl View {
         let found = row.compared_with(reference).or(own(row, reference));
         let is_own = row.figure.is_some() && reference == row.target;
         let lacking = if is_own { "reference" } else { "" };
-        found.map_or((lacking.to_string(), String::new()), |found| (ratio(found), found.words()))
+        found.map_or((lacking.to_string(), String::new()), |found| (marks::ratio(found), found.words()))
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -100,7 +100,7 @@ fn mark(row: &Row, found: Option<&Comparison>, axis: &Axis, reference: Option<us
         at: axis.at(estimate.ratio),
         from: axis.at(low),
         to: axis.at(high),
-        ratio: ratio(found),
+        ratio: marks::ratio(found),
         words,
     }
 }
@@ -122,10 +122,6 @@ fn symbol(finding: Option<&Finding>) -> &'static str {
         Some(Finding::TooFewRounds) => "few",
         Some(Finding::Unresolved) | None => "open",
     }
-}
-
-fn ratio(found: &Comparison) -> String {
-    format!("×{}{}", found.ratio(), marks::signs(&marks::of_ratio(found)))
 }
 
 #[cfg(test)]

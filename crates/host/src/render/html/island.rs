@@ -5,14 +5,14 @@ use super::LABEL;
 use super::overview::{self, DifferenceCell};
 use crate::analysis::Panel;
 use crate::render::chart::forest::View;
-use crate::render::chart::{Sheet, panels, works};
+use crate::render::chart::{Sheet, panels};
 use serde_json::{Value, json};
 
 pub(crate) fn island(sheet: &Sheet) -> Value {
     let names: Vec<Value> =
         sheet.shown.iter().map(|&target| json!([target, sheet.model.targets[target].name])).collect();
     let mut by_number = serde_json::Map::new();
-    let numbered = works(sheet.model).flat_map(|work| {
+    let numbered = sheet.model.reports().flat_map(|work| {
         let times = work.phases.len();
         panels(work).enumerate().map(move |(at, panel)| (at < times, panel))
     });

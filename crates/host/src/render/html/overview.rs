@@ -4,7 +4,7 @@
 use super::markup::text;
 use super::{name, tables};
 use crate::analysis::{Better, Panel, Row, WorkReport};
-use crate::render::chart::{Sheet, panels, works};
+use crate::render::chart::{Sheet, panels};
 use crate::wording::answer::{Standing, interval, signed_percent, signs};
 use crate::wording::text::{capital, counted};
 use maud::{Markup, html};
@@ -28,9 +28,9 @@ pub(crate) struct Column<'a> {
 
 /// All works or the phases of the only one; then what the time is paid with.
 pub(crate) fn columns<'a>(sheet: &Sheet<'a>) -> Vec<Column<'a>> {
-    let several = works(sheet.model).count() > 1;
+    let several = sheet.model.reports().count() > 1;
     let (mut times, mut costs, mut next) = (Vec::new(), Vec::new(), 0);
-    for work in works(sheet.model) {
+    for work in sheet.model.reports() {
         for (at, panel) in panels(work).enumerate() {
             let (number, is_time) = (next + at, at < work.phases.len());
             let prefix = if several { format!("{}, ", work.name) } else { String::new() };

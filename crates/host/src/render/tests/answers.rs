@@ -23,7 +23,7 @@ fn at_every_cut(journal: &Path, each: &mut dyn FnMut(&Model)) {
 
 /// Each other target is slower, and each has a bound.
 fn assert_fastest_is_so(model: &Model) {
-    for work in model.works.iter().chain(model.overall.iter().map(|overall| &overall.work)) {
+    for work in model.reports() {
         let said = work.headline(model);
         let Some(race) = work.phases.first().and_then(|panel| panel.race.as_ref()) else {
             assert!(!said.contains("fastest"), "{said}");
