@@ -74,8 +74,7 @@ impl OfRun<'_> {
     fn effect(&self, target: &str, other: &str) -> Option<OnMachine> {
         let place = |name: &str| self.model.targets.iter().position(|target| target.name == name && !target.duplicate);
         let (target, other) = (place(target)?, place(other)?);
-        let row = self.work.phases.first()?.rows.iter().find(|row| row.target == target)?;
-        let found = row.compared_with(other)?;
+        let found = self.work.phases.first()?.pairs.get(target, other)?;
         Some(OnMachine { effect: found.estimate.ratio.ln(), variance: found.variance? })
     }
 }

@@ -3,6 +3,7 @@
 
 use super::eligibility::Veto;
 use super::elimination::Race;
+use super::judged_pairs::JudgedPairs;
 use super::points::Series;
 use pickfs_core::journal::Hardware;
 use pickfs_core::metric::{self, Better, ReportTable};
@@ -21,12 +22,12 @@ pub struct Fact {
     pub value: String,
 }
 
-#[derive(Debug, Default)]
 /// The value of the fact of that name.
 pub fn value_of<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
     facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
 }
 
+#[derive(Debug, Default)]
 pub struct TargetInfo {
     pub name: String,
     /// As the plan has it; `None` of results that another program measured.
@@ -225,6 +226,8 @@ pub struct Panel {
     pub noise: Option<Estimate>,
     /// For times: which may be best, and the pick; `None` with too few rounds for that.
     pub race: Option<Race>,
+    /// For times: all pairs of targets, however many there are.
+    pub(crate) pairs: JudgedPairs,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
 }
@@ -235,8 +238,8 @@ pub struct Row {
     pub figure: Option<Figure>,
     /// Against the reference; `None` for the reference itself.
     pub against: Option<Comparison>,
-    /// Against every target, by its index; empty where nothing is compared, or there are too many
-    /// targets.
+    /// Against every target, by its index, or against the reference alone where there are too many;
+    /// empty where nothing is compared.
     pub others: Vec<Option<Comparison>>,
     /// The values by round; of times alone.
     pub series: Series,

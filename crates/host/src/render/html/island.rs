@@ -17,7 +17,7 @@ pub(crate) fn island(sheet: &Sheet) -> Value {
         panels(work).enumerate().map(move |(at, panel)| (at < times, panel))
     });
     for (number, (is_time, panel)) in numbered.enumerate() {
-        if panel.rows.iter().any(|row| !row.others.is_empty()) {
+        if panel.rows.iter().any(|row| row.against.is_some()) {
             by_number.insert(number.to_string(), views(sheet, panel, is_time));
         }
     }
@@ -38,7 +38,7 @@ fn differences(sheet: &Sheet, panel: &Panel) -> Value {
 }
 
 fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
-    let has_figures = |target: &&usize| panel.rows.iter().any(|row| row.target == **target && row.figure.is_some());
+    let is_judged = |target: &&usize| panel.rows.iter().any(|row| row.compared_with(**target).is_some());
     let view = |target: &usize| {
         if is_time {
             (target.to_string(), View::of(panel, Some(*target), LABEL).json())
@@ -46,7 +46,7 @@ fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
             (target.to_string(), ratios(panel, *target))
         }
     };
-    Value::Object(sheet.shown.iter().filter(has_figures).map(view).collect())
+    Value::Object(sheet.shown.iter().filter(is_judged).map(view).collect())
 }
 
 fn ratios(panel: &Panel, reference: usize) -> Value {

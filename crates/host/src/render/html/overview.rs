@@ -128,7 +128,7 @@ fn figure_of(row: &Row) -> Option<String> {
 
 /// "3.48 s (3.31–3.60 s); takes 9 % more time than ext4 (95 % interval 4–18 %)".
 fn words(row: &Row, reference: usize) -> Markup {
-    let compared = compared(row, reference).map(|found| found.words());
+    let compared = row.compared_with(reference).map(|found| found.words());
     text(&figure_of(row).into_iter().chain(compared).filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
 }
 
@@ -161,11 +161,6 @@ pub(crate) fn twice(found: &Estimate) -> String {
     format!("the same target measured twice in {}: {}", counted(found.n, "round"), interval(found))
 }
 
-fn compared(row: &Row, reference: usize) -> Option<&crate::analysis::Comparison> {
-    let own = row.against.as_ref().filter(|_| row.others.is_empty() && row.target != reference);
-    row.compared_with(reference).or(own)
-}
-
 /// A difference in a cell.
 pub(crate) struct DifferenceCell {
     text: String,
@@ -181,7 +176,7 @@ impl DifferenceCell {
             return Some(DifferenceCell { text: "reference".to_string(), class: "same", ratio: 1.0 });
         }
         // Times of zero give ratios that are no numbers.
-        let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
+        let found = row.compared_with(reference).filter(|found| found.estimate.ratio.is_finite())?;
         let standing = Standing::in_panel(panel, row.target, Some(found));
         let text = signed_with(standing, found.estimate.ratio);
         Some(DifferenceCell {
