@@ -154,15 +154,9 @@ pub struct CriteriaRow {
     /// No other target is shown to be as good in all criteria and better in one.
     pub on_front: bool,
     /// Against the reference, in each criterion.
-    pub cells: Vec<Trade>,
+    pub cells: Vec<Option<Estimate>>,
     /// Against each row in turn, in each criterion.
-    pub others: Vec<Vec<Trade>>,
-}
-
-/// A ratio in one criterion; nothing where none can be made.
-#[derive(Clone, Debug, Default)]
-pub struct Trade {
-    pub estimate: Option<Estimate>,
+    pub others: Vec<Vec<Option<Estimate>>>,
 }
 
 #[derive(Debug, Default)]

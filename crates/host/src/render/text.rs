@@ -5,6 +5,7 @@ use super::{Format, Options};
 use crate::analysis::{Champions, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
 use crate::wording::advice::{Advice, pasted};
 use crate::wording::between_runs::RunComparison;
+use crate::wording::comparison::ratio_or_dash;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{left, lines, right, wrapped};
@@ -13,6 +14,7 @@ use crate::wording::warnings::suspicious_readings;
 use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
 use crate::wording::{champions, features, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, modifiers, presets};
+use pickfs_stats::Estimate;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -212,8 +214,10 @@ impl Page<'_> {
             let mark = if row.on_front { " *" } else { "" };
             let name = format!("{}{mark}", self.model.targets[row.target].name);
             let reference = row.target == criteria.reference;
-            let cells =
-                row.cells.iter().map(|cell| if reference { "reference".into() } else { format!("×{}", cell.ratio()) });
+            let cell = |found: &Option<Estimate>| {
+                if reference { "reference".into() } else { ratio_or_dash(found.as_ref()) }
+            };
+            let cells = row.cells.iter().map(cell);
             table.add_row([name].into_iter().chain(cells));
         }
         writeln!(self.out, "{}", table.trim_fmt())?;

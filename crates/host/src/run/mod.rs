@@ -299,11 +299,8 @@ fn measure(
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
     progress.say("preparing");
-    match supervisor.prepare(&run.plan, progress)? {
-        JobEnd::Well => {}
-        JobEnd::Stopped => return Ok(Finish::Stopped),
-        JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
-        JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
+    if !supervisor.prepare(&run.plan, progress)? {
+        return Ok(Finish::Stopped);
     }
     let limits = Limits::new(more);
     limits.end(&run.plan).into_iter().for_each(|end| progress.begins_rounds_until(end));

@@ -108,16 +108,23 @@ impl Supervisor {
         Ok(outcome)
     }
 
-    /// Makes ready what all cells of the run need, here and on their machines.
-    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<JobEnd> {
+    /// Makes ready what all cells of the run need, here and on their machines. False: stopped on
+    /// request.
+    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<bool> {
         if stop_requested() {
-            return Ok(JobEnd::Stopped);
+            return Ok(false);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
         let (ended, messages) = self.attend(job, None, true, progress)?;
-        match (ended, messages.bundle) {
-            (JobEnd::Well, Some(bundle)) => self.furnish(bundle),
-            (ended, _) => Ok(ended),
+        let ended = match (ended, messages.bundle) {
+            (JobEnd::Well, Some(bundle)) => self.furnish(bundle)?,
+            (ended, _) => ended,
+        };
+        match ended {
+            JobEnd::Well => Ok(true),
+            JobEnd::Stopped => Ok(false),
+            JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
+            JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
         }
     }
 

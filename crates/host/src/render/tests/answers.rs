@@ -91,7 +91,7 @@ fn assert_trades(model: &Model) {
     for row in criteria.rows.iter().filter(|row| row.target != criteria.reference) {
         let against = panel.rows.iter().find(|own| own.target == row.target).and_then(|own| own.against.as_ref());
         let interval = |estimate: &Estimate| (estimate.ratio, estimate.interval);
-        let shown = row.cells[time].estimate.as_ref().map(interval);
+        let shown = row.cells[time].as_ref().map(interval);
         assert_eq!(shown, against.map(|found| interval(&found.estimate)), "{}", model.targets[row.target].name);
     }
 }

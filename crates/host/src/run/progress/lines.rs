@@ -44,8 +44,7 @@ impl Progress for Lines {
 
     fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
         tell(&interim_analysis(look, folded));
-        self.clock.planned = planned;
-        look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
+        self.clock.looked(look, planned);
     }
 }
 
