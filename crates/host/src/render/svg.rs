@@ -238,11 +238,7 @@ fn numbers(painter: &mut Painter, panel: &Panel, (row, mark): (&Row, &Mark), (x,
 
 /// Times first, then space and CPU if they were compared.
 fn panels(work: &WorkReport) -> Vec<&Panel> {
-    let beside = work.beside.iter().flat_map(|table| &table.panels);
-    let beside: Vec<&Panel> = beside.collect();
-    let find = |metric: &str| beside.iter().copied().find(|panel| panel.metric == metric);
-    let space = find("space_grown_bytes").or_else(|| find("space_allocated_bytes"));
-    work.phases.iter().chain(space).chain(find("cpu_net_ns")).collect()
+    work.phases.iter().chain(work.cost_panels().map(|(_, panel)| panel)).collect()
 }
 
 fn quantity(panel: &Panel) -> &'static str {

@@ -8,7 +8,6 @@ use crate::render::chart::{Sheet, panels};
 use crate::wording::answer::{Standing, interval, signed_percent, signs};
 use crate::wording::text::{capital, counted};
 use maud::{Markup, html};
-use pickfs_core::metric;
 use pickfs_stats::Estimate;
 use serde_json::{Value, json};
 
@@ -37,7 +36,7 @@ pub(crate) fn columns<'a>(sheet: &Sheet<'a>) -> Vec<Column<'a>> {
             let column = |heading| Column { heading, panel, work, number, is_time };
             if is_time && (!several || at == 0) {
                 times.push(column(if several { work.name.clone() } else { panel.name.clone() }));
-            } else if let Some(cost) = cost(panel) {
+            } else if let Some(cost) = cost(work, panel) {
                 costs.push(column(format!("{prefix}{cost}")));
             }
         }
@@ -49,13 +48,11 @@ pub(crate) fn columns<'a>(sheet: &Sheet<'a>) -> Vec<Column<'a>> {
     times.into_iter().chain(costs).collect()
 }
 
-/// "space" or "CPU", if that is what a panel compares over all phases.
-fn cost(panel: &Panel) -> Option<&'static str> {
-    let criterion = metric::find(&panel.metric)?.criterion;
-    let is_compared = panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
-    // The first of several metrics of one criterion is enough.
-    let is_first = panel.metric != "space_allocated_bytes" && panel.metric != "cpu_workload_ns";
-    (is_compared && is_first && ["space", "CPU"].contains(&criterion)).then_some(criterion)
+/// "space" or "CPU", if that is what a panel compares.
+fn cost(work: &WorkReport, panel: &Panel) -> Option<&'static str> {
+    let is_compared = panel.rows.iter().any(|row| row.against.is_some());
+    let (cost, _) = work.cost_panels().find(|(_, found)| is_compared && std::ptr::eq(*found, panel))?;
+    Some(cost)
 }
 
 pub(crate) fn overview(sheet: &Sheet) -> Markup {

@@ -54,7 +54,9 @@ impl Eta {
     /// After an interim analysis: an eliminated target has no more cells.
     pub(crate) fn looked(&mut self, look: &Look, planned: usize) {
         self.planned = planned;
-        look.leaving.iter().for_each(|leaving| drop(self.seconds.remove(&leaving.target)));
+        for leaving in &look.leaving {
+            self.seconds.remove(&leaving.target);
+        }
     }
 
     pub(crate) fn left(&self) -> String {
