@@ -38,7 +38,7 @@ pub(crate) struct Guests {
 struct Running {
     started: Started,
     cell: String,
-    /// Which start of the cell's machine it is, from 1, without those that the host ended.
+    /// Which start of the cell's machine it is, from 1; one that the host ended does not count.
     boot: u32,
     /// What it goes on from.
     state: Option<PathBuf>,
@@ -260,7 +260,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    /// It says nothing of the boot, and takes none of those that a panic may need.
+    /// It says nothing of the boot, and a panic has as many more as without it.
     #[test]
     fn what_the_host_ended_is_no_boot_without_an_answer() {
         let machine = qemu::Machine {
@@ -298,7 +298,7 @@ mod tests {
         };
         let exits = [&killed, &hung, &killed, &hung, &hung];
         let wanted = [(false, 1), (true, 2), (false, 2), (true, 3), (false, 3)];
-        assert_eq!(exits.map(|exit| ended(exit)), wanted);
+        assert_eq!(exits.map(&mut ended), wanted);
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn copy(noise: &Estimate, axis: &Axis) -> Mark {
     Mark { target: usize::MAX, finding: "open", at, from, to, ratio, words: String::new() }
 }
 
-fn symbol(finding: Option<&Finding>) -> &'static str {
+pub(crate) fn symbol(finding: Option<&Finding>) -> &'static str {
     match finding {
         Some(Finding::Lower) => "less",
         Some(Finding::Higher) => "more",
