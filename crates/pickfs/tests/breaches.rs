@@ -445,7 +445,7 @@ fn a_disclosure_has_answer_grade_machine_and_name() {
     let report: Value =
         serde_json::from_str(&lab.run(&["report", "run.jsonl", "--format", "json"]).code(0).out).unwrap();
     let answer = report["verdict"]["headlines"][0].as_str().unwrap().to_string();
-    for wanted in [&answer, grade, name, "Processor: ", "ext4: mke2fs", "noise floor", "run --again"] {
+    for wanted in [&answer, grade, name, "Processor: ", "ext4: mke2fs", "noise floor", "run --trust --again"] {
         assert!(!wanted.is_empty() && page.contains(wanted), "{wanted:?} is missing in {page}");
     }
     lab.run(&["audit", "run.jsonl", "--disclosure", "page.html"]);

@@ -80,7 +80,7 @@ fn times_over_kernels_are_on_the_pages() {
     );
     assert!(changes.iter().any(|change| change.contains("xfs, tree")) && front.contains("+49\u{a0}%"), "{changes:?}");
     let pages = read(&lab.path("www"), "on");
-    let series = pages.split("Over kernels").nth(1).expect("a series");
+    let series = pages.split("Over time").nth(1).expect("a series");
     let places: Vec<usize> = KERNELS.iter().map(|(kernel, _)| series.find(kernel).expect("a kernel")).collect();
     assert!(places.is_sorted(), "{places:?}");
     let links = series.split("href=\"#r-").skip(1).filter_map(|rest| rest.split('"').next());

@@ -78,7 +78,7 @@ impl Journal {
         self.chain = Some(if written.is_ok() { chain } else { before });
         written.with_context(|| {
             let shown = self.path.display();
-            let again = format!("`pickfs run --resume {shown}` goes on");
+            let again = format!("`pickfs run --resume {}` goes on", typed(&self.path));
             let again = if length == 0 { "begin the run again" } else { &again };
             format!("cannot write the journal {shown}; see to it, then {again}")
         })
@@ -127,6 +127,11 @@ impl Journal {
     }
 }
 
+/// A path in a command that can be pasted: one word of a shell.
+pub fn typed(path: &Path) -> String {
+    shell_words::quote(&path.to_string_lossy()).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +139,13 @@ mod tests {
 
     fn begin(cell: &str) -> Record {
         Record::Begin(Begin { cell: cell.into(), round: 1, target: "a".into(), work: "w".into(), at: String::new() })
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_command() {
+        for (path, word) in [("runs/a.jsonl", "runs/a.jsonl"), ("my run; rm x", "'my run; rm x'")] {
+            assert_eq!(typed(Path::new(path)), word);
+        }
     }
 
     #[test]

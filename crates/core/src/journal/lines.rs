@@ -9,6 +9,11 @@ use std::io::{BufRead, Read, Result};
 /// know, a histogram, has 100 KB; stores take lines up to this length too.
 pub const LONGEST_LINE: u64 = 4 << 20;
 
+/// How many bytes are whole lines: a crash tears the last one.
+pub fn whole_lines(text: &[u8]) -> usize {
+    text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
 pub(crate) struct Lines<R> {
     source: R,
     text: Vec<u8>,

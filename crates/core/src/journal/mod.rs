@@ -16,11 +16,11 @@ mod record;
 mod weight;
 
 pub use anonymous::Anonymous;
-pub use append::Journal;
+pub use append::{Journal, typed};
 pub use chain::{Links, links};
 pub use flag::FlagKind;
 pub use fold::{Folded, FoldedCell, NoJournal, fold, fold_file, fold_from, open_file};
 
 pub use hardware::{BackingHardware, Disk, GuestHardware, GuestProcessor, Hardware, RawSpeed};
-pub use lines::LONGEST_LINE;
+pub use lines::{LONGEST_LINE, whole_lines};
 pub use record::*;

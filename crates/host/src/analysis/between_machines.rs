@@ -55,11 +55,7 @@ const ALPHA: f64 = 0.05;
 /// Each work that all runs have; runs of one machine share its name, and count as one machine.
 pub(crate) fn between_machines(runs: &[(String, &Model)]) -> Vec<AcrossMachines> {
     let Some((_, first)) = runs.first() else { return Vec::new() };
-    reports(first).filter_map(|work| across(&work.name, runs)).collect()
-}
-
-fn reports(model: &Model) -> impl Iterator<Item = &WorkReport> {
-    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
+    first.reports().filter_map(|work| across(&work.name, runs)).collect()
 }
 
 /// A run's report of the work.
@@ -78,8 +74,7 @@ impl OfRun<'_> {
     fn effect(&self, target: &str, other: &str) -> Option<OnMachine> {
         let place = |name: &str| self.model.targets.iter().position(|target| target.name == name && !target.duplicate);
         let (target, other) = (place(target)?, place(other)?);
-        let row = self.work.phases.first()?.rows.iter().find(|row| row.target == target)?;
-        let found = row.compared_with(other)?;
+        let found = self.work.phases.first()?.pairs.get(target, other)?;
         Some(OnMachine { effect: found.estimate.ratio.ln(), variance: found.variance? })
     }
 }
@@ -115,7 +110,7 @@ fn one_machine(runs: &[OnMachine]) -> Option<OnMachine> {
 fn across(work: &str, runs: &[(String, &Model)]) -> Option<AcrossMachines> {
     let mut fleet = Fleet { machines: Vec::new(), runs: Vec::new() };
     for (name, model) in runs {
-        let report = reports(model).find(|report| report.name == work)?;
+        let report = model.reports().find(|report| report.name == work)?;
         let known = fleet.machines.iter().position(|machine| machine == name);
         let machine = known.unwrap_or_else(|| {
             fleet.machines.push(name.clone());

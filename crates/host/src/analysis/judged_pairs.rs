@@ -25,7 +25,7 @@ pub(crate) struct JudgedPair {
 }
 
 /// None for a target and itself, and where no ratio can be made.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct JudgedPairs {
     evidence: Evidence,
     /// Upper bounds of the logarithm of the first over the second, by target; infinite where
@@ -36,7 +36,7 @@ pub(crate) struct JudgedPairs {
 }
 
 /// What the pairs are judged by.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     pub series: Vec<Rounds>,
     /// For simulated cells, the same without the time of the kernel's workers; else without rounds.

@@ -1,9 +1,9 @@
 //! What a store keeps of a run's times, to follow them over runs: on kernel after kernel, or day
 //! after day.
 
+use super::Model;
 use super::between_runs::likeness;
 use super::model::Panel;
-use super::{Model, WorkReport};
 use pickfs_core::journal::Run;
 use pickfs_stats::{LevelShift, Reading, SeriesContext, level_shifts, mean, standard_deviation};
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,7 @@ const ALPHA: f64 = 0.01;
 
 /// The level of each target that has two rounds of this work.
 pub(crate) fn levels(run: &Run, model: &Model, work: &str, simulated: bool) -> Vec<Level> {
-    let reports = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
-    let report = reports.into_iter().find(|report: &&WorkReport| report.name == work);
+    let report = model.reports().find(|report| report.name == work);
     let Some(panel) = report.and_then(|report| report.phases.first()) else { return Vec::new() };
     (0..model.targets.len()).filter_map(|target| level(run, model, (panel, work), target, simulated)).collect()
 }

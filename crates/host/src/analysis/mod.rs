@@ -91,6 +91,7 @@ use anyhow::{Result, bail};
 use panel::ReportInput;
 use pickfs_core::journal::Folded;
 pub use pickfs_core::metric::{Better, ReportTable};
+use pickfs_core::plan::{Plan, Target};
 pub(crate) use pickfs_stats::FEWEST_MACHINES;
 use plain::plain;
 use std::collections::BTreeMap;
@@ -144,6 +145,13 @@ pub struct Model {
     pub raw: Raw,
 }
 
+impl Model {
+    /// All work together where that is judged, then each.
+    pub fn reports(&self) -> impl Iterator<Item = &WorkReport> {
+        self.overall.iter().map(|overall| &overall.work).chain(&self.works)
+    }
+}
+
 /// Judges a folded journal.
 pub fn model(folded: &Folded) -> Result<Model> {
     let run = folded.begun()?;
@@ -168,7 +176,7 @@ pub fn model(folded: &Folded) -> Result<Model> {
         journal: String::new(),
         phases: BTreeMap::new(),
         why: None,
-        planned_cells: plan.targets.len() * plan.works.len() * plan.stop.most_rounds() as usize,
+        planned_cells: planned_cells(plan),
         may_need_fewer: plan.stop.rounds.is_none(),
         host: missing::facts(&folded.host),
         disks: setting::disks(plan, folded),
@@ -187,4 +195,12 @@ pub fn model(folded: &Folded) -> Result<Model> {
         holes,
         targets,
     })
+}
+
+/// The reference's copy takes part in the first rounds alone.
+fn planned_cells(plan: &Plan) -> usize {
+    let rounds = plan.stop.most_rounds();
+    let copied = plan.looks.copied_rounds().map_or(rounds, |copied| copied.min(rounds));
+    let rounds_of = |target: &Target| if target.duplicate { copied as usize } else { rounds as usize };
+    plan.works.len() * plan.targets.iter().map(rounds_of).sum::<usize>()
 }

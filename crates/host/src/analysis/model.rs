@@ -3,6 +3,7 @@
 
 use super::eligibility::Veto;
 use super::elimination::Race;
+use super::judged_pairs::JudgedPairs;
 use super::points::Series;
 use pickfs_core::journal::Hardware;
 use pickfs_core::metric::{self, Better, ReportTable};
@@ -19,6 +20,11 @@ pub(crate) const WHOLE_JOB: &str = "whole job";
 pub struct Fact {
     pub name: String,
     pub value: String,
+}
+
+/// The value of the fact of that name.
+pub fn value_of<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
+    facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
 }
 
 #[derive(Debug, Default)]
@@ -148,15 +154,9 @@ pub struct CriteriaRow {
     /// No other target is shown to be as good in all criteria and better in one.
     pub on_front: bool,
     /// Against the reference, in each criterion.
-    pub cells: Vec<Trade>,
+    pub cells: Vec<Option<Estimate>>,
     /// Against each row in turn, in each criterion.
-    pub others: Vec<Vec<Trade>>,
-}
-
-/// A ratio in one criterion; nothing where none can be made.
-#[derive(Clone, Debug, Default)]
-pub struct Trade {
-    pub estimate: Option<Estimate>,
+    pub others: Vec<Vec<Option<Estimate>>>,
 }
 
 #[derive(Debug, Default)]
@@ -220,6 +220,8 @@ pub struct Panel {
     pub noise: Option<Estimate>,
     /// For times: which may be best, and the pick; `None` with too few rounds for that.
     pub race: Option<Race>,
+    /// For times: all pairs of targets, however many there are.
+    pub(crate) pairs: JudgedPairs,
     /// One for each target but the duplicate, in the plan's order.
     pub rows: Vec<Row>,
 }
@@ -230,8 +232,8 @@ pub struct Row {
     pub figure: Option<Figure>,
     /// Against the reference; `None` for the reference itself.
     pub against: Option<Comparison>,
-    /// Against every target, by its index; empty where nothing is compared, or there are too many
-    /// targets.
+    /// Against every target, by its index, or against the reference alone where there are too many;
+    /// empty where nothing is compared.
     pub others: Vec<Option<Comparison>>,
     /// The values by round; of times alone.
     pub series: Series,

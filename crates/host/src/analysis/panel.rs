@@ -113,6 +113,7 @@ fn build_panel(what: PanelSpec, series: &[Rounds], contest: &Contest, context: &
         threshold,
         noise: contest.noise.clone(),
         race: contest.race.clone(),
+        pairs: if is_time { contest.pairs.clone() } else { JudgedPairs::default() },
     }
 }
 
@@ -220,17 +221,19 @@ impl Pairing<'_> {
         Comparison::new(estimate, finding, name, self.metric, self.threshold)
     }
 
-    /// Each target against each but the reference's copy, by target and reference; nothing where
-    /// there are too many. A pair is compared once, the plan's reference below: the other way round
-    /// it is the same comparison.
+    /// Each target against each but the reference's copy, by target and reference; of too many,
+    /// each against the plan's reference alone. A pair is compared once, that reference below: the
+    /// other way round it is the same comparison.
     fn each_with_each(&self) -> Vec<Vec<Option<Comparison>>> {
-        let count = self.context.case.targets.len();
-        if count > MOST_TARGETS {
-            return Vec::new();
-        }
+        let (count, reference) = (self.context.case.targets.len(), self.context.judgement.reference);
         let mut found = vec![vec![None; count]; count];
+        if count > MOST_TARGETS {
+            let below = reference.into_iter();
+            below.for_each(|below| (0..count).for_each(|above| found[above][below] = self.comparison(above, below)));
+            return found;
+        }
         for (a, b) in (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))) {
-            let (above, below) = if self.context.judgement.reference == Some(a) { (b, a) } else { (a, b) };
+            let (above, below) = if reference == Some(a) { (b, a) } else { (a, b) };
             found[above][below] = self.comparison(above, below);
             found[below][above] = found[above][below].as_ref().map(|found| self.swapped(found, above));
         }

@@ -1,7 +1,7 @@
 //! What was in effect, side by side: every fact that was read back of any target, and where targets
 //! differ in it.
 
-use super::model::TargetInfo;
+use super::model::{TargetInfo, value_of};
 use std::collections::BTreeSet;
 
 /// One fact of all targets but the reference's copy.
@@ -27,17 +27,14 @@ pub(crate) fn effect(targets: &[TargetInfo]) -> Effect {
     let names: BTreeSet<&str> =
         columns.iter().flat_map(|at| &targets[*at].facts).map(|fact| fact.name.as_str()).collect();
     let row = |name: &str| {
-        let values: Vec<String> = columns.iter().map(|at| fact(&targets[*at], name)).collect();
+        let values: Vec<String> =
+            columns.iter().map(|at| value_of(&targets[*at].facts, name).unwrap_or_default().to_string()).collect();
         let known: BTreeSet<&String> = values.iter().filter(|value| !value.is_empty()).collect();
         EffectRow { name: name.to_string(), differs: known.len() > 1, values }
     };
     let mut rows: Vec<EffectRow> = names.into_iter().map(row).collect();
     rows.sort_by_key(|row| !row.differs);
     Effect { columns, rows }
-}
-
-fn fact(target: &TargetInfo, name: &str) -> String {
-    target.facts.iter().find(|fact| fact.name == name).map_or(String::new(), |fact| fact.value.clone())
 }
 
 #[cfg(test)]

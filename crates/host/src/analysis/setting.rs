@@ -56,10 +56,10 @@ pub(crate) fn model(target: &Target) -> Option<String> {
 }
 
 fn named_model(target: &Target) -> Option<String> {
-    let listed = target.machine.0.get("disks").and_then(|given| given.as_array());
-    let listed = listed.map(|names| names.iter().filter_map(|name| name.as_str()).collect::<Vec<_>>());
-    let listed = listed.filter(|names| !names.is_empty()).map(|names| plain(&names.join(" and ")));
-    listed.or_else(|| target.machine.text("disk").map(plain))
+    match &target.machine.texts("disks")[..] {
+        [] => target.machine.text("disk").map(plain),
+        names => Some(plain(&names.join(" and "))),
+    }
 }
 
 /// The kernels that cells ran on where guests have their own; empty where the host's did it all.

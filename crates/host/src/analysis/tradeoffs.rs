@@ -7,7 +7,7 @@ use super::model::*;
 use super::panel::ReportInput;
 use super::series::Rounds;
 use pickfs_core::metric::{self, Metric};
-use pickfs_stats::Ratios;
+use pickfs_stats::{Estimate, Ratios};
 
 /// Every pair is compared in every criterion; with more targets than this the table is unreadable
 /// too.
@@ -27,7 +27,7 @@ pub(crate) fn criteria(case: &ReportInput) -> Option<Criteria> {
     let trades = trades(&found, shown, case);
     let front: Vec<usize> = pickfs_stats::front(&ratios(&trades, found.len()), &thresholds);
     let place = shown.iter().position(|target| *target == reference);
-    let row = |(at, others): (usize, Vec<Vec<Trade>>)| CriteriaRow {
+    let row = |(at, others): (usize, Vec<Vec<Option<Estimate>>>)| CriteriaRow {
         target: shown[at],
         on_front: front.contains(&at),
         cells: match place {
@@ -55,22 +55,22 @@ fn measured(case: &ReportInput, criterion: &[&'static Metric]) -> Option<Measure
 }
 
 /// By pair of targets, in each criterion.
-fn trades(found: &[Measured], shown: &[usize], case: &ReportInput) -> Vec<Vec<Vec<Trade>>> {
+fn trades(found: &[Measured], shown: &[usize], case: &ReportInput) -> Vec<Vec<Vec<Option<Estimate>>>> {
     let pair = |a: usize, b: usize| found.iter().map(|measured| trade(measured, a, b, case)).collect();
     shown.iter().map(|&a| shown.iter().map(|&b| pair(a, b)).collect()).collect()
 }
 
-/// Times are judged in the verdict already.
-fn trade((series, metric): &Measured, target: usize, reference: usize, case: &ReportInput) -> Trade {
+/// A ratio; nothing where none can be made. Times are judged in the verdict already.
+fn trade((series, metric): &Measured, target: usize, reference: usize, case: &ReportInput) -> Option<Estimate> {
     let judged = || case.analysis.verdict.contest.pairs.get(target, reference).map(|pair| pair.estimate);
     let own = || compare(&series[target], &series[reference], case.analysis.confidence);
-    Trade { estimate: if target != reference && metric.name == "time_ns" { judged() } else { own() } }
+    if target != reference && metric.name == "time_ns" { judged() } else { own() }
 }
 
 /// For each criterion by pair of targets.
-fn ratios(trades: &[Vec<Vec<Trade>>], criteria: usize) -> Vec<Ratios> {
+fn ratios(trades: &[Vec<Vec<Option<Estimate>>>], criteria: usize) -> Vec<Ratios> {
     let of = |a: usize, b: usize, criterion: usize| {
-        if a == b { None } else { trades[a][b][criterion].estimate.as_ref().and_then(|found| found.interval) }
+        if a == b { None } else { trades[a][b][criterion].as_ref().and_then(|found| found.interval) }
     };
     let all = 0..trades.len();
     let one = |criterion: usize| all.clone().map(|a| all.clone().map(|b| of(a, b, criterion)).collect()).collect();

@@ -12,7 +12,7 @@ use super::secondary;
 use super::series::ObservedWork;
 use super::setting::{self, Data};
 use pickfs_core::journal::{HELD_BACK, Outcome};
-use pickfs_core::metric::{self, Better, MEAN_RUN_NS};
+use pickfs_core::metric::{self, Better, MEAN_RUN_NS, Metric};
 use pickfs_core::plan::{Headline, Limit};
 
 #[derive(Debug, Default)]
@@ -50,6 +50,17 @@ pub struct WorkReport {
 }
 
 impl WorkReport {
+    /// What the time is paid with, "space" and "CPU": of each the first panel over all phases.
+    pub(crate) fn cost_panels(&self) -> impl Iterator<Item = (&'static str, &Panel)> {
+        let panels = || self.beside.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
+        let of = move |metrics: Vec<&'static Metric>| {
+            let found = metrics.iter().find_map(|metric| panels().find(|panel| panel.metric == metric.name))?;
+            Some((metrics[0].criterion, found))
+        };
+        let is_cost = |metrics: &Vec<&Metric>| ["space", "CPU"].contains(&metrics[0].criterion);
+        metric::criteria().into_iter().filter(is_cost).filter_map(of)
+    }
+
     /// Leaves what was measured in one phase.
     pub fn keep_phase(&mut self, phase: &str) {
         let is_it = |panel: &Panel| panel.phase == phase || (panel.phase.is_empty() && panel.name == phase);

@@ -48,7 +48,7 @@ pub fn disclosure(model: &Model, audited: &Audited) -> Vec<Section> {
         section("Machine", machine),
         section("File systems, as read back", targets(model)),
         section("How it was measured", method(model)),
-        section("Left out, and why", model.holes.iter().map(|hole| hole.sentence(model)).collect()),
+        section("Left out, and why", model.not_measured()),
         section("Doubts", model.warnings()),
         section("Again, and how to cite it", again(model, audited)),
     ];
@@ -99,7 +99,8 @@ fn method(model: &Model) -> Vec<String> {
 
 fn again(model: &Model, audited: &Audited) -> Vec<String> {
     let run = match model.raw.imported.as_str() {
-        "" => "The same plan on another machine: pickfs run --again JOURNAL".to_string(),
+        "" => "The same plan on another machine, once you have read its commands: pickfs run --trust --again JOURNAL"
+            .to_string(),
         from => format!("The figures are those of {from}, which pickfs did not run"),
     };
     let version = if model.pickfs.is_empty() { String::new() } else { format!("pickfs {}, ", model.pickfs) };

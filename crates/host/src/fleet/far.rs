@@ -3,7 +3,8 @@
 
 use super::message::{FollowMessage, Order};
 use super::{HELLO, checked_name, hash};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use pickfs_core::journal::whole_lines;
 use pickfs_system::process::own_program;
 use pickfs_system::sys::process::{Signal, kill};
 use rustix::fs::{FlockOperation, flock};
@@ -42,6 +43,24 @@ impl Place {
 
     fn journal(&self) -> PathBuf {
         self.file("journal.jsonl")
+    }
+
+    /// What its journal has; a torn line is none.
+    fn lines(&self) -> Vec<u8> {
+        let mut text = fs::read(self.journal()).unwrap_or_default();
+        text.truncate(whole_lines(&text));
+        text
+    }
+
+    /// Whether the near side, which has that many bytes, is to fetch others first.
+    fn is_ahead_of(&self, near: u64) -> Result<bool> {
+        let (far, shown) = (self.lines().len() as u64, self.0.display());
+        ensure!(
+            near <= far,
+            "the journal in {shown} has lost lines that were fetched from it: move the fetched journal away, then \
+             --resume with its name fetches what is left"
+        );
+        Ok(near < far)
     }
 
     /// The exit code of a run that has ended.
@@ -95,8 +114,7 @@ fn begin(place: &Place, name: &str, order: &Order) -> Result<()> {
     }
     // Under way: to be followed.
     let Some(lock) = place.locked()? else { return Ok(()) };
-    let far = place.journal().metadata().map_or(0, |found| found.len());
-    if order.resume.is_some_and(|near| near < far) {
+    if order.resume.map(|near| place.is_ahead_of(near)).transpose()?.unwrap_or(false) {
         return Ok(());
     }
     let write = |name: &str, text: &str| {
@@ -198,9 +216,7 @@ pub fn follow(name: &str, journal: u64, messages: u64) -> Result<()> {
 }
 
 fn ended(place: &Place) -> Result<()> {
-    let mut text = fs::read(place.journal()).unwrap_or_default();
-    // A torn line is none.
-    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    let text = place.lines();
     say(&FollowMessage::Ended { code: place.code(), bytes: text.len() as u64, sha256: hash(&text) })
 }
 
@@ -254,6 +270,17 @@ mod tests {
         assert!(first.ends_with('\n') && long.starts_with(&first) && first.len() as u64 > 3 * MOST);
         fs::write(&path, b"\xff\xfe\n").unwrap();
         assert!(lines_from(&path, 0).is_err());
+    }
+
+    /// A torn line is none that the near side could fetch first.
+    #[test]
+    fn a_run_that_a_crash_cut_off_is_taken_up_where_all_its_lines_are_near() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place(folder.path().to_path_buf());
+        assert!(!place.is_ahead_of(0).unwrap());
+        fs::write(place.journal(), "one\ntwo\nthr").unwrap();
+        assert!(place.is_ahead_of(4).unwrap() && !place.is_ahead_of(8).unwrap());
+        assert!(place.is_ahead_of(9).unwrap_err().to_string().contains("has lost lines"));
     }
 
     #[test]

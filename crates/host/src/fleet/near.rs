@@ -5,6 +5,7 @@ use super::hash;
 use super::message::{FollowMessage, Order};
 use super::ssh::{Ssh, Start, end};
 use anyhow::{Context, Result, bail, ensure};
+use pickfs_core::journal::whole_lines;
 use pickfs_system::process::{last_words, stop_requests};
 use pickfs_system::visible::visible_line;
 use rustix::fs::{FlockOperation, flock};
@@ -141,7 +142,7 @@ impl Copy {
         ensure!(found.is_file() && found.len() <= LONGEST_JOURNAL, "{shown} is no journal: it is too long, or no file");
         let mut text = Vec::new();
         file.read_to_end(&mut text).with_context(|| format!("cannot read {shown}"))?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let whole = whole_lines(&text);
         file.set_len(whole as u64)?;
         let hash = Sha256::new_with_prefix(&text[..whole]);
         Ok(Copy { file, path: path.to_path_buf(), bytes: whole as u64, hash })

@@ -4,6 +4,7 @@
 use super::hash;
 use super::slurm::{Begin, Errand, JobKind, read_errand};
 use anyhow::{Context, Result, bail, ensure};
+use pickfs_core::journal::whole_lines;
 use pickfs_system::process::{count_signals, own_program, stop_requests};
 use pickfs_system::sys::process::{Signal, kill};
 use rustix::fs::{FlockOperation, flock};
@@ -124,7 +125,7 @@ fn whole_run(errand: &Errand, begin: &Begin, words: &[String]) -> Result<u8> {
     let code = child(&all, &folder, Some(&messages))?;
     eprint!("{}", fs::read_to_string(&messages).unwrap_or_default());
     let mut text = fs::read(&own).unwrap_or_default();
-    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+    text.truncate(whole_lines(&text));
     if !text.is_empty() {
         bring(&text, &there, true)?;
     }

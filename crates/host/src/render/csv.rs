@@ -4,7 +4,7 @@
 use super::tables::{self, Value};
 use super::{Format, Options};
 use crate::analysis::Model;
-use crate::wording::tuning::{Row, Tuned};
+use crate::wording::tuning::{Row, Tuned, word};
 use pickfs_system::visible::visible;
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ fn effects(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()
         let names = [&tuned.fs, &tuned.work, &tuned.place, option, value].map(|name| name.clone().into());
         let numbers = [Some(effect.ratio), effect.low, effect.high].map(Into::into);
         let alone = if row.is_crossed { "" } else { "alone" };
-        names.into_iter().chain(numbers).chain([effect.rounds.into(), finding.word().into(), alone.into()]).collect()
+        names.into_iter().chain(numbers).chain([effect.rounds.into(), word(*finding).into(), alone.into()]).collect()
     };
     write(&heads, tunings.iter().flat_map(|tuned| tuned.effects.iter().map(move |one| row(tuned, one))), out)
 }

@@ -8,7 +8,7 @@ use crate::wording::between_runs::RunComparison;
 use crate::wording::champions::COLUMNS;
 use crate::wording::headings;
 use crate::wording::machines::MachinesReport;
-use crate::wording::marks::{self, Mark};
+use crate::wording::marks;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
 use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
@@ -42,11 +42,9 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}\n", escaped(&model.machine()))?;
     }
     list(headings::WARNINGS, &model.warnings(), out)?;
-    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
-    all.filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
+    model.reports().filter(|work| !work.phases.is_empty()).try_for_each(|work| times(model, work, out))?;
     model.champions.iter().try_for_each(|champions| best_of_each(model, champions, out))?;
-    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
-    list(headings::NOT_MEASURED, &missing, out)?;
+    list(headings::NOT_MEASURED, &model.not_measured(), out)?;
     list(headings::SETTINGS, &in_effect(model), out)?;
     ledgers(model, out)?;
     writeln!(
@@ -148,9 +146,9 @@ fn cell(panel: &Panel, row: &Row) -> String {
     let Some(figure) = &row.figure else { return format!("*{}*", row.absent.word()) };
     let best = panel.race.as_ref().is_some_and(|race| race.may_be_best().any(|at| at == row.target));
     let shown = if best { format!("**{}**", figure.shown()) } else { figure.shown().clone() };
-    let signs = |marks: &[&Mark]| escaped(&marks::signs(marks));
-    let ratio = row.against.as_ref().map(|found| format!("<br>×{}{}", found.ratio(), signs(&marks::of_ratio(found))));
-    format!("{shown}{}{}", signs(&marks::of_figure(panel, row)), ratio.unwrap_or_default())
+    let signs = escaped(&marks::signs(&marks::of_figure(panel, row)));
+    let ratio = row.against.as_ref().map(|found| format!("<br>{}", escaped(&marks::ratio(found))));
+    format!("{shown}{signs}{}", ratio.unwrap_or_default())
 }
 
 fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Result<()> {

@@ -159,7 +159,7 @@ pub fn find(name: &str) -> Option<&'static Format> {
 
 /// Names of the formats that show documents of a kind.
 pub fn names(kind: Kind) -> Vec<&'static str> {
-    ALL.iter().filter(|format| format.shows(kind)).map(|format| format.name).collect()
+    names_of_any(&[kind])
 }
 
 /// Of formats that show any of these kinds.

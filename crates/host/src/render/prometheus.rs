@@ -30,15 +30,14 @@ fn write(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn families(model: &Model) -> Vec<Family<'_>> {
-    let works = || model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     let info = vec![("run", model.run.as_str()), ("version", &model.pickfs), ("title", &model.title)];
     let ratios = |figure: fn(&Estimate) -> Option<f64>| -> Vec<Sample> {
-        works().flat_map(|work| ratios_of(model, work, figure)).collect()
+        model.reports().flat_map(|work| ratios_of(model, work, figure)).collect()
     };
     let times = |figure: fn(&Times) -> Option<f64>| -> Vec<Sample> {
         model.raw.times.iter().filter_map(|times| Some((of_times(model, times), figure(times)? / 1e9))).collect()
     };
-    let bounds = |value: fn(&Race, usize) -> f64| works().flat_map(|work| races(model, work, value)).collect();
+    let bounds = |value: fn(&Race, usize) -> f64| model.reports().flat_map(|work| races(model, work, value)).collect();
     vec![
         ("pickfs_run_info", "The run, and the version of pickfs that measured.", vec![(info, 1.0)]),
         ("pickfs_time_seconds", "Median time over all rounds.", times(|times| Some(times.median))),

@@ -10,7 +10,6 @@ use crate::wording::durability;
 use crate::wording::headings;
 use crate::wording::headline::without_phase;
 use crate::wording::text::{capital, left, lines, right, wrapped};
-use pickfs_core::metric;
 use std::io::{self, Write};
 use textwrap::core::display_width;
 
@@ -256,11 +255,7 @@ impl Screen<'_> {
         if columns.len() == 1 && self.model.works.len() == 1 {
             columns.clear();
         }
-        let panels = || work.beside.iter().flat_map(|table| &table.panels).filter(|panel| panel.phase.is_empty());
-        let is_of = |panel: &Panel, name: &str| metric::find(&panel.metric).is_some_and(|row| row.criterion == name);
-        let cost =
-            |heading| Some(Column { heading, panel: panels().find(|panel| is_of(panel, heading))?, is_cost: true });
-        columns.extend(["space", "CPU"].into_iter().filter_map(cost));
+        columns.extend(work.cost_panels().map(|(heading, panel)| Column { heading, panel, is_cost: true }));
         columns
     }
 

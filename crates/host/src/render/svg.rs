@@ -7,7 +7,7 @@ use super::Format;
 use super::chart::forest::{Mark, View};
 use super::chart::painter::{Font, Painter, wrap};
 use super::chart::series::{self, Chart};
-use super::chart::{Sheet, effects, flame, shapes, waterfall, works};
+use super::chart::{Sheet, effects, flame, shapes, waterfall};
 use crate::analysis::{Model, Panel, Row, WorkReport};
 use crate::wording::marks;
 
@@ -37,7 +37,7 @@ const TICK: Font = Font::centred(10.5);
 pub(crate) const SVG: Format = Format {
     name: "svg",
     about: "forest plots of time, space and CPU as one picture",
-    run: Some(|model, _, out| out.write_all(picture(model, &works(model).collect::<Vec<_>>()).as_bytes())),
+    run: Some(|model, _, out| out.write_all(picture(model, &model.reports().collect::<Vec<_>>()).as_bytes())),
     tunings: Some(|tunings, _, out| out.write_all(effects::picture(tunings).as_bytes())),
     ..Format::NONE
 };
@@ -48,7 +48,7 @@ pub fn pictures(model: &Model) -> Vec<(String, String)> {
     let sheet = Sheet::of(model);
     let alone = |chart: Chart| (chart.name.clone(), chart.alone(&sheet));
     let mut pictures: Vec<(String, String)> = Vec::new();
-    for work in works(model) {
+    for work in model.reports() {
         pictures.push((shapes::file_name(&["ratios", &work.name]), picture(model, &[work])));
         let charts = [series::rounds(&sheet, work), series::latencies(&sheet, work), series::rates(&sheet, work)];
         pictures.extend(charts.into_iter().flatten().map(alone));
@@ -119,7 +119,7 @@ impl<'a> Page<'a> {
 
     fn work(&self, painter: &mut Painter, work: &WorkReport, top: f64) -> f64 {
         let mut y = top;
-        if works(self.model).count() > 1 {
+        if self.model.reports().count() > 1 {
             painter.text_cut((MARGIN, y + 18.0), &WORK, self.width, &work.name);
             y += 30.0;
         }
@@ -238,11 +238,7 @@ fn numbers(painter: &mut Painter, panel: &Panel, (row, mark): (&Row, &Mark), (x,
 
 /// Times first, then space and CPU if they were compared.
 fn panels(work: &WorkReport) -> Vec<&Panel> {
-    let beside = work.beside.iter().flat_map(|table| &table.panels);
-    let beside: Vec<&Panel> = beside.collect();
-    let find = |metric: &str| beside.iter().copied().find(|panel| panel.metric == metric);
-    let space = find("space_grown_bytes").or_else(|| find("space_allocated_bytes"));
-    work.phases.iter().chain(space).chain(find("cpu_net_ns")).collect()
+    work.phases.iter().chain(work.cost_panels().map(|(_, panel)| panel)).collect()
 }
 
 fn quantity(panel: &Panel) -> &'static str {

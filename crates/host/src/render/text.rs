@@ -2,9 +2,10 @@
 //! in a mail.
 
 use super::{Format, Options};
-use crate::analysis::{Champions, Comparison, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
+use crate::analysis::{Champions, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
 use crate::wording::advice::{Advice, pasted};
 use crate::wording::between_runs::RunComparison;
+use crate::wording::comparison::ratio_or_dash;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{left, lines, right, wrapped};
@@ -13,6 +14,7 @@ use crate::wording::warnings::suspicious_readings;
 use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
 use crate::wording::{champions, features, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, modifiers, presets};
+use pickfs_stats::Estimate;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -212,8 +214,10 @@ impl Page<'_> {
             let mark = if row.on_front { " *" } else { "" };
             let name = format!("{}{mark}", self.model.targets[row.target].name);
             let reference = row.target == criteria.reference;
-            let cells =
-                row.cells.iter().map(|cell| if reference { "reference".into() } else { format!("×{}", cell.ratio()) });
+            let cell = |found: &Option<Estimate>| {
+                if reference { "reference".into() } else { ratio_or_dash(found.as_ref()) }
+            };
+            let cells = row.cells.iter().map(cell);
             table.add_row([name].into_iter().chain(cells));
         }
         writeln!(self.out, "{}", table.trim_fmt())?;
@@ -346,14 +350,8 @@ impl Page<'_> {
 
     fn tail(&mut self) -> io::Result<()> {
         let model = self.model;
-        let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
-        let weakened: Vec<String> =
-            weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
-        self.list(headings::WEAKER, &weakened)?;
-        self.list(
-            headings::NOT_MEASURED,
-            &model.holes.iter().map(|hole| hole.sentence(model).clone()).collect::<Vec<_>>(),
-        )?;
+        self.list(headings::WEAKER, &model.weakened())?;
+        self.list(headings::NOT_MEASURED, &model.not_measured())?;
         self.list(headings::SUSPICIOUS, &suspicious_readings(model))?;
         self.features()?;
         self.list(headings::SETTINGS, &in_effect(model))?;
@@ -454,16 +452,12 @@ fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
 fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
     let Some(figure) = &row.figure else { return row.absent.word().to_string() };
     let second = match &row.against {
-        Some(against) => ratio(against),
+        Some(against) => marks::ratio(against),
         None if sheet.ranges => figure.range().clone(),
         None => String::new(),
     };
     let between = if second.is_empty() { "" } else { sheet.between };
     format!("{}{}{between}{second}", figure.shown(), marks::signs(&marks::of_figure(panel, row)))
-}
-
-fn ratio(against: &Comparison) -> String {
-    format!("×{}{}", against.ratio(), marks::signs(&marks::of_ratio(against)))
 }
 
 /// The lines that made a target what it was, and the rest of what is known of the machine.

@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "limits agents, and writes down when things happened")]
 
 mod active;
+mod boot_state;
 mod guard;
 mod live;
 mod pace;
@@ -220,6 +221,7 @@ fn undo_dead_runs(own: &str, executors: Executors, progress: &mut dyn Progress) 
         // replaced by that of another user.
         let Ok((journal, folded)) = trust::open(&journal, Trust::Own) else { continue };
         match undo_dead(LiveJournal::new(journal, folded), executors) {
+            Ok(0) => {}
             Ok(_) => progress.remark(&format!("undid what the dead run {run} had left")),
             Err(error) => progress.remark(&visible_lines(&format!("the dead run {run} is not undone: {error:#}"))),
         }
@@ -297,11 +299,8 @@ fn measure(
     progress: &mut dyn Progress,
 ) -> Result<Finish> {
     progress.say("preparing");
-    match supervisor.prepare(&run.plan, progress)? {
-        JobEnd::Well => {}
-        JobEnd::Stopped => return Ok(Finish::Stopped),
-        JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
-        JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
+    if !supervisor.prepare(&run.plan, progress)? {
+        return Ok(Finish::Stopped);
     }
     let limits = Limits::new(more);
     limits.end(&run.plan).into_iter().for_each(|end| progress.begins_rounds_until(end));

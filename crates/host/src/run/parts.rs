@@ -4,7 +4,7 @@
 
 use super::live::LiveJournal;
 use super::rounds::{self, Doer};
-use super::supervise::{JobEnd, Supervisor, stop_requested};
+use super::supervise::Supervisor;
 use super::{
     Executors, Finish, Limits, Progress, Session, StopChange, Trust, find_executor, new_run, one_cell, reopen, trust,
 };
@@ -208,14 +208,8 @@ fn prepared_and_done(
     supervisor: &mut Supervisor,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Outcome>> {
-    if stop_requested() {
+    if !supervisor.prepare(plan, progress)? {
         bail!(Interrupted);
-    }
-    match supervisor.prepare(plan, progress)? {
-        JobEnd::Well => {}
-        JobEnd::Stopped => bail!(Interrupted),
-        JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
-        JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
     }
     supervisor.expect(cells);
     cells.iter().map(|cell| one_cell(cell, supervisor, progress)?.context(Interrupted)).collect()

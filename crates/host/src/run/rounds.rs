@@ -128,6 +128,13 @@ pub(super) fn coming(plan: &Plan, folded: &Folded) -> Vec<Cell> {
     rounds.chain(checks.into_iter().map(|(_, cell)| cell)).collect()
 }
 
+/// The same up to the last round, by round, if no further target leaves.
+pub(super) fn open_rounds(plan: &Plan, folded: &Folded) -> Vec<Vec<Cell>> {
+    let rounds = cells_of_rounds(plan, folded).take(plan.stop.most_rounds() as usize);
+    let open = rounds.map(|cells| cells.into_iter().filter(|cell| is_to_be_run(folded, cell)).collect());
+    open.filter(|cells: &Vec<Cell>| !cells.is_empty()).collect()
+}
+
 /// The round of the next interim analysis; of the last one where the run is over.
 fn next_look(plan: &Plan, folded: &Folded) -> u32 {
     let looked = folded.looks.last().map_or(0, |look| look.round);
@@ -400,6 +407,15 @@ mod tests {
                 assert_eq!(sessions.ended, whole.ended, "{wanted} cut after {cut}");
             }
         }
+    }
+
+    #[test]
+    fn what_has_ended_is_not_open() {
+        let plan = plan("aAbc", Stop { rounds: Some(10), ..FREE });
+        let mut sessions = Sessions { stop_after: 30, ..Sessions::new(CLOSE) };
+        sessions.go(&plan);
+        let open = open_rounds(&plan, &sessions.folded);
+        assert_eq!(open.iter().map(Vec::len).collect::<Vec<_>>(), [2, 3, 3], "the copy has eight rounds");
     }
 
     /// However often it is cut.

@@ -1,5 +1,6 @@
 //! One agent at a time: request, records, time limits, requests to stop, and undoing if it dies.
 
+use super::boot_state::BootState;
 use super::guard::Guard;
 use super::live::LiveJournal;
 use super::progress::{Progress, Silent, tell};
@@ -14,7 +15,6 @@ use pickfs_core::protocol::{
 };
 use pickfs_system::process::{Interrupted, count_signals, end_requested, stop_requests};
 use pickfs_system::sys::process;
-use pickfs_system::units::show_duration;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
@@ -108,16 +108,23 @@ impl Supervisor {
         Ok(outcome)
     }
 
-    /// Makes ready what all cells of the run need, here and on their machines.
-    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<JobEnd> {
+    /// Makes ready what all cells of the run need, here and on their machines. False: stopped on
+    /// request.
+    pub(crate) fn prepare(&mut self, plan: &Plan, progress: &mut dyn Progress) -> Result<bool> {
         if stop_requested() {
-            return Ok(JobEnd::Stopped);
+            return Ok(false);
         }
         let job = Job::Prepare { plan: Box::new(plan.clone()), cells: self.machine.cells() };
         let (ended, messages) = self.attend(job, None, true, progress)?;
-        match (ended, messages.bundle) {
-            (JobEnd::Well, Some(bundle)) => self.furnish(bundle),
-            (ended, _) => Ok(ended),
+        let ended = match (ended, messages.bundle) {
+            (JobEnd::Well, Some(bundle)) => self.furnish(bundle)?,
+            (ended, _) => ended,
+        };
+        match ended {
+            JobEnd::Well => Ok(true),
+            JobEnd::Stopped => Ok(false),
+            JobEnd::Skipped(reasons) => bail!("cannot prepare the run: {}", reasons.join("; ")),
+            JobEnd::Dead(why) => bail!("cannot prepare the run: {why}"),
         }
     }
 
@@ -257,7 +264,7 @@ impl Supervisor {
                 Failure::Killed(why) => kills.push(why),
             }
             if kills.len() >= KILLS {
-                return Ok((JobEnd::Skipped(vec![killed(&kills)]), messages));
+                return Ok((JobEnd::Dead(killed(&kills) + REMEDY), messages));
             }
             if let Some(why) = kills.last() {
                 tell(&format!("the machine was killed, and its cell begins again: {}", plain(why)));
@@ -287,6 +294,8 @@ impl Supervisor {
 
 /// How often the host may end the machine of a cell, until no more is tried.
 const KILLS: usize = 3;
+/// Mostly memory was short.
+const REMEDY: &str = "; free memory, or begin a run with fewer `jobs` or less `memory`";
 
 /// "the host ended the machine 2 times, the last: ...".
 fn killed(kills: &[String]) -> String {
@@ -312,47 +321,6 @@ fn ask(machine: &mut dyn Machine, questions: Vec<Check>) -> Result<Vec<Checked>>
             },
             Heard::Nothing => {}
             Heard::Closed => bail!("the agent ended before it had checked: {}", session.end(None)?.errors.trim()),
-        }
-    }
-}
-
-/// How far a machine has come, and since when.
-#[derive(Clone, Copy, Debug)]
-enum BootState {
-    Started(Instant),
-    Spoken(Instant),
-    Begun(Instant),
-}
-
-impl BootState {
-    /// Why the machine is to be ended, if it has been there for too long. `all` is since its start.
-    /// Time in which it `starved` of processors is not held against one that boots.
-    fn overdue(
-        self,
-        now: Instant,
-        patience: Patience,
-        limit: Option<Duration>,
-        all: Duration,
-        starved: impl Fn() -> Duration,
-    ) -> Option<String> {
-        let shown = |duration: Duration| show_duration(duration.as_nanos() as f64);
-        let late = |at, patience: Duration, what: &str| {
-            let taken = now.duration_since(at);
-            let late = taken > patience && taken.saturating_sub(starved()) > patience;
-            late.then(|| format!("{what} within {}; killed", shown(patience)))
-        };
-        match (self, patience.first_word, patience.ready) {
-            (BootState::Started(at), Some(patience), _) => late(at, patience, "the machine did not boot"),
-            (BootState::Spoken(at), _, Some(patience)) => late(at, patience, "the agent did not begin its cell"),
-            (state, first, ready) => {
-                let limit = limit?;
-                let taken = match state {
-                    BootState::Begun(at) if first.is_some() || ready.is_some() => now.duration_since(at),
-                    _ => all,
-                };
-                let why = || format!("the time limit of {} passed and the agent did not answer; killed", shown(limit));
-                (taken > limit + patience.grace).then(why)
-            }
         }
     }
 }
@@ -571,30 +539,51 @@ fn judge(exit: &Exit, lifetime: Lifetime, over: bool) -> JobEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pickfs_core::protocol::Connection;
+    use std::process::Command;
 
-    #[test]
-    fn each_stretch_has_its_own_patience() {
-        let (limit, then) = (Duration::from_secs(60), Instant::now());
-        let seconds = Duration::from_secs;
-        let patience = Patience { first_word: Some(seconds(180)), ready: Some(seconds(170)), grace: seconds(30) };
-        let rows = [
-            (BootState::Started(then), seconds(180), "did not boot within"),
-            (BootState::Spoken(then), seconds(170), "did not begin its cell within"),
-            (BootState::Begun(then), limit + seconds(30), "the time limit of 60.0 s passed"),
-        ];
-        for (state, length, says) in rows {
-            let overdue = |now, starved| state.overdue(now, patience, Some(limit), seconds(10_000), || starved);
-            assert_eq!(overdue(then + length, Duration::ZERO), None);
-            let late = then + length + Duration::from_millis(50);
-            let why = overdue(late, Duration::ZERO).unwrap();
-            assert!(why.contains(says), "{why}");
-            let boots = !matches!(state, BootState::Begun(_));
-            assert_eq!(overdue(late, Duration::from_millis(50)).is_none(), boots, "a cell has its limit in any case");
-            assert!(overdue(late + length, length - Duration::from_millis(50)).is_some());
+    /// One whose machine the host always ends.
+    struct Short;
+
+    impl Executor for Short {
+        fn name(&self) -> &'static str {
+            "short"
         }
-        let none = || Duration::ZERO;
-        let here = |all| BootState::Spoken(then).overdue(then, Patience::default(), Some(limit), all, none);
-        assert!(here(seconds(70)).is_none() && here(seconds(71)).is_some());
-        assert_eq!(BootState::Begun(then).overdue(then, Patience::default(), None, seconds(10_000), none), None);
+
+        fn about(&self) -> &'static str {
+            "a machine that the host ends"
+        }
+
+        fn machine(&self, _plan: &Plan) -> Box<dyn Machine> {
+            Box::new(Short)
+        }
+    }
+
+    impl Machine for Short {
+        fn cells(&self) -> CellsRun {
+            CellsRun::Elsewhere
+        }
+
+        fn reach(&mut self, request: Request) -> Result<ContactOutcome> {
+            let connection = Connection::open(Command::new("sh").args(["-c", "read request"]))?;
+            let lifetime = Lifetime::PerJob;
+            Ok(ContactOutcome::Agent(Box::new(Contact { lifetime, ..Contact::lasting(connection, request) })))
+        }
+
+        fn explain(&mut self, _why: String, _exit: &Exit) -> Failure {
+            Failure::Killed("no memory".into())
+        }
+    }
+
+    /// It would be left out of all later rounds if it counted as skipped.
+    #[test]
+    fn a_cell_whose_machine_the_host_ends_has_failed_in_its_round_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::create(&folder.path().join("journal.jsonl")).expect("a journal");
+        let mut supervisor = Supervisor::new(&Run::default(), &Short, LiveJournal::new(journal, Folded::default()));
+        let cell = Cell { limit_ns: u64::MAX, ..Cell::default() };
+        let ended = supervisor.cell(&cell, Job::Cell, &mut Silent).expect("an end");
+        let JobEnd::Dead(why) = ended else { panic!("{ended:?}") };
+        assert!(why.starts_with("the host ended the machine 3 times, the last: no memory; "), "{why}");
     }
 }

@@ -8,6 +8,7 @@
 
 use super::pace::Pace;
 use super::progress::{Progress, Silent};
+use super::rounds::open_rounds;
 use super::supervise::{JobEnd, Supervisor};
 use anyhow::{Result, bail};
 use pickfs_core::journal::*;
@@ -53,16 +54,18 @@ pub(crate) fn all(supervisor: &mut Supervisor, progress: &mut dyn Progress) -> R
     // that was neither aged nor filled.
     let is_alike = fit.iter().all(|cell| cell.target.age.is_none() && cell.target.fill.is_none());
     if is_alike && took < WARM_UP && plan.works.len() == 1 && Pace::known(&plan).is_none() {
-        let round = took.as_secs_f64() * fit.len() as f64;
-        progress.remark(&from_now(&plan.stop, round, begun.elapsed().as_secs_f64()));
+        let rounds: Vec<usize> = open_rounds(&plan, supervisor.folded()).iter().map(Vec::len).collect();
+        if let Some(cells) = rounds.iter().max() {
+            let times = [*cells, rounds.iter().sum()].map(|cells| took.as_secs_f64() * cells as f64);
+            progress.remark(&from_now(&plan.stop, times, begun.elapsed().as_secs_f64()));
+        }
     }
     Ok(true)
 }
 
-/// By a warm-up: a first run of its work has nothing better. Times are in seconds: of a `round`,
-/// and how much of the budget is `used`.
-fn from_now(stop: &Stop, round: f64, used: f64) -> String {
-    let most = round * f64::from(stop.most_rounds());
+/// By a warm-up: a first run of its work has nothing better. Times are in seconds: of a round, of
+/// all that are to come, and how much of the budget is `used`.
+fn from_now(stop: &Stop, [round, most]: [f64; 2], used: f64) -> String {
     let (at_most, latest) = match stop.budget_ns {
         Some(budget_ns) => ("at most ", most.min((budget_ns as f64 / 1e9 - used).max(0.0) + round)),
         None if stop.rounds.is_none() => ("at most ", most),
@@ -172,11 +175,11 @@ mod tests {
             (Some(10), None, "about 2.0 min from now"),
             (Some(10), Some(60), "at most about 65.0 s from now"),
             (None, Some(5), "at most about 12.0 s from now"),
-            (None, None, "at most about 8.0 min from now"),
+            (None, None, "at most about 2.0 min from now"),
         ] {
             let budget_ns = budget.map(|seconds: u64| seconds * 1_000_000_000);
             let stop = Stop { rounds, budget_ns, ..Stop::default() };
-            assert_eq!(from_now(&stop, 12.0, 7.0), format!("{by} {words}"));
+            assert_eq!(from_now(&stop, [12.0, 120.0], 7.0), format!("{by} {words}"));
         }
     }
 }

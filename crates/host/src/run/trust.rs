@@ -6,7 +6,7 @@
 use super::state::State;
 use crate::wording::text::counted;
 use anyhow::{Context, Result, bail, ensure};
-use pickfs_core::journal::{Folded, Journal, LONGEST_LINE, Run, SCHEMA, fold, fold_from, is_run_id};
+use pickfs_core::journal::{Folded, Journal, LONGEST_LINE, Run, SCHEMA, fold, fold_from, is_run_id, typed};
 use pickfs_core::plan::Plan;
 use pickfs_system::sys::file::{inode_and_birth, open_regular};
 use pickfs_system::sys::process;
@@ -111,7 +111,7 @@ fn judged(file: &File, path: &Path, trust: Trust) -> Result<Folded> {
     let shown = path.display();
     let found = file.metadata()?;
     if found.mode() & 0o022 != 0 {
-        bail!("others may write to {shown}: read it, then `chmod go-w {shown}`");
+        bail!("others may write to {shown}: read it, then `chmod go-w {}`", typed(path));
     }
     if trust == Trust::Own && !process::trusts(found.uid()) {
         bail!("{shown} belongs to user {}: read it, then give --trust", found.uid());
@@ -167,8 +167,9 @@ pub(crate) fn all_steps_were_read(folded: &Folded, path: &Path) -> Result<()> {
     ensure!(
         lost.is_empty(),
         "these lines of {shown} cannot be read, and may have been steps: {}. All other steps are undone. Look at them, undo by \
-         hand what they name, remove them, then `pickfs clean --trust {shown}`",
-        lost.join(", ")
+         hand what they name, remove them, then `pickfs clean --trust {}`",
+        lost.join(", "),
+        typed(path)
     );
     Ok(())
 }

@@ -197,8 +197,7 @@ pub fn whole_lines(journal: &Path) -> Result<Vec<u8>> {
         Ok(text)
     };
     let mut text = read().with_context(|| format!("cannot read the journal {}", journal.display()))?;
-    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    text.truncate(end);
+    text.truncate(pickfs_core::journal::whole_lines(&text));
     Ok(text)
 }
 

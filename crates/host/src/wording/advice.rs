@@ -5,7 +5,7 @@
 //! journal is pasted by root.
 
 use super::text::{listed, plain};
-use crate::analysis::{Model, TargetInfo, VerdictKind};
+use crate::analysis::{Model, TargetInfo, VerdictKind, value_of};
 use pickfs_core::plan::{MkfsOptions, Settings, Target};
 use usage::{USAGE, Usage};
 
@@ -290,7 +290,7 @@ impl Model {
 
 /// Words of mkfs and of mount, unchanged. Earlier journals do not have those of variants.
 fn words(target: &TargetInfo, planned: &Target) -> Option<(Vec<String>, Vec<String>)> {
-    let fact = |name: &str| target.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str());
+    let fact = |name: &str| value_of(&target.facts, name);
     let split = |text: &str, end: char| text.split(end).filter(|word| !word.is_empty()).map(String::from).collect();
     match (fact(pickfs_core::journal::MKFS_WORDS), fact(pickfs_core::journal::MOUNT_WORDS)) {
         (Some(mkfs), Some(mount)) => Some((split(mkfs, ' '), split(mount, ','))),

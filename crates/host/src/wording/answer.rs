@@ -1,10 +1,11 @@
 //! The first screen's sentences: what was done, what to pick, why it is open, and what to do next.
 
 use super::text::{counted, signed_decimal};
-use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, Warning, WorkReport};
-use pickfs_core::journal::StopReason;
+use crate::analysis::{Better, Comparison, Disk, Ending, Model, Panel, Warning, WorkReport, value_of};
+use pickfs_core::journal::{StopReason, typed};
 use pickfs_stats::{Estimate, Finding};
 use pickfs_system::units::{show_bytes, show_duration};
+use std::path::Path;
 
 /// How a target compares with the reference, for a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(crate) struct Terms {
 }
 
 pub(crate) const OF_TIMES: Terms = Terms { measured: "time", best: "fastest", better: "faster", worse: "slower" };
-const OF_LOSSES: Terms = Terms { measured: "loss", best: "best", better: "better", worse: "worse" };
+pub(crate) const OF_LOSSES: Terms = Terms { measured: "loss", best: "best", better: "better", worse: "worse" };
 
 impl WorkReport {
     pub(crate) fn terms(&self) -> &'static Terms {
@@ -165,7 +166,6 @@ impl Model {
     /// last.
     pub(crate) fn circumstances(&self) -> String {
         let minute = self.started.get(..16).map(|start| format!("{} UTC", start.replace('T', " ")));
-        let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
         let kernel = self.kernel().map(|kernel| format!("kernel {kernel}"));
         let pickfs = (!self.pickfs.is_empty()).then(|| format!("pickfs {}", self.pickfs));
         let files = self.host.iter().filter(|fact| fact.name.starts_with("imported file"));
@@ -175,7 +175,7 @@ impl Model {
             [first, .., last] if files.len() > 4 => Some(format!("{} files, {first} to {last}", files.len())),
             _ => Some(files.join(", ")),
         };
-        let processor = fact("cpu").filter(|_| !self.is_simulated());
+        let processor = value_of(&self.host, "cpu").filter(|_| !self.is_simulated()).map(String::from);
         let parts = [minute, kernel, pickfs, processor, files];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
@@ -187,7 +187,7 @@ impl Model {
 
     /// What the cells ran on: the guests' kernels, or the host's.
     pub(super) fn kernel(&self) -> Option<String> {
-        let of_host = || self.host.iter().find(|fact| fact.name == "kernel").map(|fact| fact.value.clone());
+        let of_host = || value_of(&self.host, "kernel").map(String::from);
         if self.kernels.is_empty() { of_host() } else { Some(self.kernels.join(", ")) }
     }
 
@@ -203,7 +203,7 @@ impl Model {
             let kernel = self.kernel().map(|kernel| ("Kernel", kernel));
             return [("Processor", processor), ("Disk", disks.join("; "))].into_iter().chain(kernel).collect();
         }
-        let fact = |name: &str| self.host.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone());
+        let fact = |name: &str| value_of(&self.host, name).map(String::from);
         let processor = fact("cpu").map(|cpu| match fact("cpus") {
             Some(count) => format!("{cpu}, {count} threads"),
             None => cpu,
@@ -228,7 +228,7 @@ impl Model {
             return None;
         }
         let time = needed_ns.map_or("30min".to_string(), whole_minutes);
-        Some(format!("pickfs run --resume {} --more {time}", self.journal))
+        Some(format!("pickfs run --resume {} --more {time}", typed(Path::new(&self.journal))))
     }
 }
 

@@ -12,7 +12,7 @@ impl Champions {
     /// A row for each file system, the fastest first.
     pub(crate) fn rows_shown(&self, model: &Model) -> Vec<[String; 4]> {
         let row = |row: &Champion| {
-            let time = row.against.as_ref().map_or("first".to_string(), ratio);
+            let time = row.against.as_ref().map_or("first".to_string(), marks::ratio);
             [row.filesystem.clone(), model.targets[row.target].name.clone(), self.how_sure(row, model), time]
         };
         self.rows.iter().map(row).collect()
@@ -26,7 +26,7 @@ impl Champions {
         }
         let cell = |row: &Champion, value: &String| match row.members.iter().find(|member| member.value == *value) {
             None => String::new(),
-            Some(member) => member.against.as_ref().map_or(self.place(row).to_string(), ratio),
+            Some(member) => member.against.as_ref().map_or(self.place(row).to_string(), marks::ratio),
         };
         let of_row = |row: &Champion| {
             let cells = self.factor.iter().map(|value| cell(row, value));
@@ -101,9 +101,4 @@ impl Champions {
         };
         format!("{}: {}", headings::BEST_OF_EACH, self.rows.iter().map(short).collect::<Vec<_>>().join("; "))
     }
-}
-
-/// "×1.23 (1.15–1.30) ~".
-fn ratio(found: &Comparison) -> String {
-    format!("×{}{}", found.ratio(), marks::signs(&marks::of_ratio(found)))
 }

@@ -2,7 +2,7 @@
 //! % less time" is always relative to the whole of the reference.
 
 use super::text::{at_least_twice, counted, difference, half_width, percent, range, ratio};
-use crate::analysis::{Comparison, Figure, Panel, Series, Trade};
+use crate::analysis::{Comparison, Figure, Panel, Series};
 use pickfs_stats::{Estimate, Finding};
 
 impl Figure {
@@ -35,11 +35,9 @@ impl Comparison {
     }
 }
 
-impl Trade {
-    /// "0.88 (0.84–0.92)", or a dash.
-    pub(crate) fn ratio(&self) -> String {
-        self.estimate.as_ref().map_or("–".to_string(), ratio)
-    }
+/// "×0.88 (0.84–0.92)", or a dash.
+pub(crate) fn ratio_or_dash(found: Option<&Estimate>) -> String {
+    found.map_or("–".to_string(), |found| format!("×{}", ratio(found)))
 }
 
 impl Panel {

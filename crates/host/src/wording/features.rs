@@ -1,7 +1,7 @@
 //! What users can have of the targets, and what these can hold: as found on the file systems that
 //! were compared.
 
-use crate::analysis::{Model, TargetInfo};
+use crate::analysis::{Model, TargetInfo, value_of};
 use std::collections::BTreeSet;
 
 const FEATURES: &str = "features";
@@ -33,8 +33,8 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<String>> {
     let of_features = names.iter().map(|name| row(name, &|target| has(target, name).into()));
     let of_limits = LIMITS
         .iter()
-        .filter(|limit: &&&str| targets.iter().any(|target| fact(target, limit).is_some()))
-        .map(|limit| row(limit, &|target| fact(target, limit).unwrap_or("unknown").into()));
+        .filter(|limit: &&&str| targets.iter().any(|target| value_of(&target.facts, limit).is_some()))
+        .map(|limit| row(limit, &|target| value_of(&target.facts, limit).unwrap_or("unknown").into()));
     let rows: Vec<Vec<String>> = of_features.chain(of_limits).collect();
     let head = row("", &|target| target.name.clone());
     if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
@@ -50,11 +50,7 @@ pub(super) fn lacked<'m>(model: &'m Model, target: &TargetInfo) -> Vec<&'m str> 
 }
 
 fn features(target: &TargetInfo) -> Option<Vec<&str>> {
-    Some(fact(target, FEATURES)?.split(' ').filter(|name| !name.is_empty()).collect())
-}
-
-fn fact<'a>(target: &'a TargetInfo, name: &str) -> Option<&'a str> {
-    target.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
+    Some(value_of(&target.facts, FEATURES)?.split(' ').filter(|name| !name.is_empty()).collect())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The course of a run in words.
 
-use super::answer::OF_TIMES;
+use super::answer::{OF_LOSSES, OF_TIMES};
 use super::text::{about, counted, percent, plain};
 use crate::analysis::{Ending, History, Model, RepeatsAdvice};
-use pickfs_core::journal::{LeaveReason, Look, StopReason};
+use pickfs_core::journal::{Folded, LeaveReason, Look, StopReason};
 use pickfs_system::units::show_duration;
 
 impl Model {
@@ -55,12 +55,15 @@ pub fn eliminated_as(why: &LeaveReason) -> String {
 }
 
 /// "after 11 rounds: xfs leaves (behind ext4); 2 targets may be the best".
-pub(crate) fn interim_analysis(look: &Look) -> String {
+pub(crate) fn interim_analysis(look: &Look, folded: &Folded) -> String {
+    let is_one_work = folded.run.as_ref().is_some_and(|run| run.plan.works.len() == 1);
+    // As the report says it of a work that cuts power, if it is the only one.
+    let terms = if is_one_work && folded.interned("done_cuts").is_some() { &OF_LOSSES } else { &OF_TIMES };
     let leaving =
         look.leaving.iter().map(|leaving| format!("{} leaves ({})", leaving.target, eliminated_as(&leaving.why)));
     let best = match look.best.as_slice() {
         _ if look.at_most_slower.is_some_and(|bound| bound > 0.0) => {
-            look.at_most_slower.map(|bound| format!("{}: {}", look.pick, super::headline::at_most(bound, &OF_TIMES)))
+            look.at_most_slower.map(|bound| format!("{}: {}", look.pick, super::headline::at_most(bound, terms)))
         }
         [] => None,
         [one] => Some(format!("{one} is ahead")),
@@ -92,17 +95,25 @@ pub fn repeats(advice: &RepeatsAdvice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pickfs_core::journal::Leaving;
+    use pickfs_core::journal::{Leaving, Record, Run, Sample};
+    use pickfs_core::plan::{Plan, Work};
 
     #[test]
     fn an_interim_analysis_without_results_says_so() {
         let look = Look { round: 8, ..Look::default() };
-        assert_eq!(interim_analysis(&look), "after 8 rounds: nothing is decided yet");
-        assert!(interim_analysis(&Look { round: 1, ..Look::default() }).starts_with("after 1 round: "));
+        let mut folded = Folded::default();
+        assert_eq!(interim_analysis(&look, &folded), "after 8 rounds: nothing is decided yet");
+        assert!(interim_analysis(&Look { round: 1, ..Look::default() }, &folded).starts_with("after 1 round: "));
         let ahead = Look { best: vec!["xfs".into()], ..look };
-        assert_eq!(interim_analysis(&ahead), "after 8 rounds: xfs is ahead");
+        assert_eq!(interim_analysis(&ahead, &folded), "after 8 rounds: xfs is ahead");
         let bounded = Look { pick: "ext4".into(), at_most_slower: Some(0.04), ..ahead };
-        assert_eq!(interim_analysis(&bounded), "after 8 rounds: ext4: at most 4 % slower than the best (95 %)");
+        let said = "after 8 rounds: ext4: at most 4 % slower than the best (95 %)";
+        assert_eq!(interim_analysis(&bounded, &folded), said);
+        let plan = Plan { works: vec![Work::default()], ..Plan::default() };
+        folded.run = Some(Run { plan, ..Run::default() });
+        let (cell, phase, metric) = ("a".into(), "recovery".into(), "done_cuts".into());
+        folded.take(Record::Sample(Sample { cell, phase, metric, value: 200.0 }));
+        assert_eq!(interim_analysis(&bounded, &folded), said.replace("slower", "worse"), "of a power cut");
     }
 
     #[test]

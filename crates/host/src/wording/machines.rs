@@ -3,6 +3,7 @@
 use super::text::{counted, listed, percent, percent_up};
 use crate::analysis::{
     self, AcrossMachines, AcrossRow, AcrossVerdict, ChangeOnMachines, ChangesOnMachines, FEWEST_MACHINES, Model,
+    value_of,
 };
 
 /// A work on all machines, ready to be printed.
@@ -23,7 +24,7 @@ pub struct MachinesReport {
 
 /// What a machine is called: the name that its run wrote down, else its hardware.
 pub fn machine_name(model: &Model) -> String {
-    let name = model.host.iter().find(|fact| fact.name == "host name").map(|fact| fact.value.clone());
+    let name = value_of(&model.host, "host name").map(String::from);
     let hardware = || Some(model.machine()).filter(|machine| !machine.is_empty());
     name.or_else(hardware).unwrap_or_else(|| "a machine without a name".to_string())
 }
@@ -38,53 +39,51 @@ pub fn between_machines(models: &[Model]) -> Vec<MachinesReport> {
 const MOST_COLUMNS: usize = 6;
 
 fn report(found: &AcrossMachines) -> MachinesReport {
-    let wide = if found.machines.len() > MOST_COLUMNS { 0 } else { found.machines.len() };
+    let (verdict, notes) = (verdict(found), notes(found));
+    let table = table(&found.work, &found.machines, format!("vs {}", found.reference), found.rows.iter());
+    MachinesReport { verdict, notes, legend: LEGEND, ..table }
+}
+
+/// Without what is said of it.
+fn table<'a>(
+    work: &str,
+    machines: &[String],
+    head: String,
+    rows: impl Iterator<Item = &'a AcrossRow>,
+) -> MachinesReport {
+    let wide = if machines.len() > MOST_COLUMNS { 0 } else { machines.len() };
     let numbers = (1..=wide).map(|number| format!("[{number}]"));
-    let columns = [format!("vs {}", found.reference), "all machines".into(), "between".into()];
     MachinesReport {
-        work: found.work.clone(),
-        verdict: verdict(found),
-        machines: found.machines.iter().zip(1..).map(|(name, number)| format!("[{number}] {name}")).collect(),
-        columns: columns.into_iter().chain(numbers).collect(),
-        rows: found.rows.iter().map(|row| cells(row, wide)).collect(),
-        notes: notes(found),
-        legend: LEGEND,
+        work: work.to_string(),
+        verdict: String::new(),
+        machines: machines.iter().zip(1..).map(|(name, number)| format!("[{number}] {name}")).collect(),
+        columns: [head, "all machines".into(), "between".into()].into_iter().chain(numbers).collect(),
+        rows: rows.map(|row| cells(row, wide)).collect(),
+        notes: Vec::new(),
+        legend: "",
     }
 }
 
 /// Later runs over earlier ones: a report for each work.
 pub fn changes_on_machines(found: &ChangesOnMachines) -> Vec<MachinesReport> {
-    let mut works: Vec<&str> = found.rows.iter().map(|row| row.work.as_str()).collect();
-    works.extend(found.left_out.iter().map(|(_, work)| work.as_str()));
-    works.dedup();
-    let mut seen = Vec::new();
-    works.retain(|work| {
-        !seen.contains(work) && {
-            seen.push(*work);
-            true
+    let mut works: Vec<&str> = Vec::new();
+    for work in found.rows.iter().map(|row| &row.work).chain(found.left_out.iter().map(|(_, work)| work)) {
+        if !works.contains(&work.as_str()) {
+            works.push(work);
         }
-    });
+    }
     works.into_iter().map(|work| changes_report(found, work)).collect()
 }
 
 fn changes_report(found: &ChangesOnMachines, work: &str) -> MachinesReport {
     let rows: Vec<&ChangeOnMachines> = found.rows.iter().filter(|row| row.work == work).collect();
-    let wide = if found.machines.len() > MOST_COLUMNS { 0 } else { found.machines.len() };
-    let numbers = (1..=wide).map(|number| format!("[{number}]"));
-    let columns = ["later vs earlier".to_string(), "all machines".into(), "between".into()];
     let left_out: Vec<String> =
         found.left_out.iter().filter(|(_, of)| of == work).map(|(target, _)| target.clone()).collect();
     let note =
         (!left_out.is_empty()).then(|| format!("Left out, as some machine has no interval: {}.", listed(&left_out)));
-    MachinesReport {
-        work: work.to_string(),
-        verdict: changes_verdict(found, &rows),
-        machines: found.machines.iter().zip(1..).map(|(name, number)| format!("[{number}] {name}")).collect(),
-        columns: columns.into_iter().chain(numbers).collect(),
-        rows: rows.iter().map(|row| cells(&row.row, wide)).collect(),
-        notes: note.into_iter().collect(),
-        legend: CHANGES_LEGEND,
-    }
+    let (verdict, notes) = (changes_verdict(found, &rows), note.into_iter().collect());
+    let table = table(work, &found.machines, "later vs earlier".into(), rows.iter().map(|row| &row.row));
+    MachinesReport { verdict, notes, legend: CHANGES_LEGEND, ..table }
 }
 
 /// What is worst comes first.

@@ -84,6 +84,11 @@ pub(crate) fn of_ratio(found: &Comparison) -> Marks {
     ALL.iter().filter(|mark| matches!(mark.holds, Ratio(holds) if holds(found))).collect()
 }
 
+/// "×1.23 (1.15–1.30) ~".
+pub(crate) fn ratio(found: &Comparison) -> String {
+    format!("×{}{}", found.ratio(), signs(&of_ratio(found)))
+}
+
 /// All marks in some panels, each once, in the order of [`ALL`].
 pub(crate) fn used<'a>(panels: impl IntoIterator<Item = &'a Panel>) -> Marks {
     let rows: Vec<(&Panel, &Row)> =

@@ -5,8 +5,8 @@
 //! than it. Disks are named by their class and model, without the run's own figures, so that runs
 //! on one disk share a name.
 
-use super::text::plain;
-use crate::analysis::{DiskClass, Level, MeasuredDisk, Model, Panel, Row, VerdictKind, WorkReport};
+use super::text::{plain, ratio};
+use crate::analysis::{DiskClass, Level, MeasuredDisk, Model, VerdictKind, WorkReport};
 use pickfs_stats::Finding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -58,7 +58,6 @@ pub fn ranking(models: &[Model]) -> Vec<Choice> {
 
 fn of_run(model: &Model) -> Vec<Choice> {
     let disk = disk(model);
-    let all = model.overall.iter().map(|overall| &overall.work).chain(&model.works);
     let choice = |work: &WorkReport| Choice {
         disk: disk.clone(),
         machine: model.machine().clone(),
@@ -68,7 +67,7 @@ fn of_run(model: &Model) -> Vec<Choice> {
         best_of_each: best_of_each(model, work),
         levels: Vec::new(),
     };
-    all.map(choice).collect()
+    model.reports().map(choice).collect()
 }
 
 fn best_of_each(model: &Model, work: &WorkReport) -> Vec<BestOfEach> {
@@ -118,24 +117,26 @@ fn places(model: &Model, work: &WorkReport) -> Vec<Place> {
     let (Some(panel), true) = (work.phases.first(), judged) else { return Vec::new() };
     let Some(race) = &panel.race else { return Vec::new() };
     let name = |at: usize| model.targets[at].name.clone();
-    let against = |at: usize, than: usize| row(panel, at).and_then(|row| row.compared_with(than));
-    let finding = |at: usize, than: usize| against(at, than).and_then(|found| found.finding);
+    let against = |at: usize| panel.pairs.get(at, race.pick).map(|found| found.estimate);
     // A verdict that several are good enough says so of those.
     let are_good = |at: usize, other: usize| {
         work.verdict.kind == VerdictKind::Tie && [at, other].iter().all(|one| work.verdict.best.contains(one))
     };
-    let is_tie = |at: usize, other: usize| are_good(at, other) || finding(at, other) == Some(Finding::Tie);
+    let is_tie = |at: usize, other: usize| are_good(at, other) || panel.pairs.finding(at, other) == Some(Finding::Tie);
     let place = |members: &[usize]| Place {
         names: members.iter().map(|at| name(*at)).collect(),
         tie: members.len() > 1 && members[1..].iter().all(|at| is_tie(*at, members[0])),
-        against: against(members[0], race.pick).map(|found| format!("×{}", found.ratio())).unwrap_or_default(),
+        against: against(members[0]).map(|found| format!("×{}", ratio(&found))).unwrap_or_default(),
     };
     let mut slower = race.slower.clone();
-    let behind = |at: usize| against(at, race.pick).map_or(f64::INFINITY, |found| found.estimate.ratio);
+    let behind = |at: usize| against(at).map_or(f64::INFINITY, |found| found.ratio);
     slower.sort_by(|a, b| behind(*a).total_cmp(&behind(*b)));
     let best = race.may_be_best().collect();
-    let is_behind = |at: usize, one: usize| finding(at, one) == Some(Finding::Higher);
-    let places = std::iter::once(best).chain(apart(&slower, is_behind));
+    // Each pair once: of many targets none is known before it is asked for.
+    let pairs = slower.iter().flat_map(|at| slower.iter().map(move |one| (*at, *one)));
+    let behind: BTreeSet<(usize, usize)> =
+        pairs.filter(|(at, one)| panel.pairs.finding(*at, *one) == Some(Finding::Higher)).collect();
+    let places = std::iter::once(best).chain(apart(&slower, |at, one| behind.contains(&(at, one))));
     places.map(|members: Vec<usize>| place(&members)).collect()
 }
 
@@ -151,10 +152,6 @@ fn apart(order: &[usize], is_behind: impl Fn(usize, usize) -> bool) -> Vec<Vec<u
         }
     }
     places
-}
-
-fn row(panel: &Panel, at: usize) -> Option<&Row> {
-    panel.rows.iter().find(|row| row.target == at)
 }
 
 /// "xfs = ext4 ×1.12 (1.05–1.20)", "xfs or ext4".

@@ -4,7 +4,7 @@
 use super::advice::Advice;
 use super::text::{counted, listed, percent, percent_up, signed_decimal};
 use pickfs_stats::{Estimate, Finding};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 
 /// A bound that is larger says nothing.
@@ -94,49 +94,32 @@ pub struct Row {
     pub effect: Interval,
     /// Averaged over the other options, and not with these at their defaults.
     pub is_crossed: bool,
-    pub finding: OptionVerdict,
+    #[serde(serialize_with = "one_word")]
+    pub finding: Finding,
     /// What it takes away, in words.
     pub weakens: Option<&'static str>,
     pub is_weak: bool,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum OptionVerdict {
-    Useful,
-    ProbablyUseful,
-    NoDifference,
-    NotSettled,
-    ProbablyCosts,
-    Costs,
+/// What a time with a value over the time without it says of the value.
+pub fn word(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Lower => "useful",
+        Finding::ProbablyLower => "probably useful",
+        Finding::Tie => "no difference",
+        Finding::Unresolved | Finding::TooFewRounds => "not settled",
+        Finding::ProbablyHigher => "probably costs",
+        Finding::Higher => "costs",
+    }
 }
 
-impl OptionVerdict {
-    pub fn of(finding: Finding) -> OptionVerdict {
-        match finding {
-            Finding::Lower => OptionVerdict::Useful,
-            Finding::ProbablyLower => OptionVerdict::ProbablyUseful,
-            Finding::Tie => OptionVerdict::NoDifference,
-            Finding::Unresolved | Finding::TooFewRounds => OptionVerdict::NotSettled,
-            Finding::ProbablyHigher => OptionVerdict::ProbablyCosts,
-            Finding::Higher => OptionVerdict::Costs,
-        }
-    }
+/// The same as one word, for programs.
+fn one_word<S: Serializer>(finding: &Finding, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&word(*finding).replace(' ', "-"))
+}
 
-    pub fn word(self) -> &'static str {
-        match self {
-            OptionVerdict::Useful => "useful",
-            OptionVerdict::ProbablyUseful => "probably useful",
-            OptionVerdict::NoDifference => "no difference",
-            OptionVerdict::NotSettled => "not settled",
-            OptionVerdict::ProbablyCosts => "probably costs",
-            OptionVerdict::Costs => "costs",
-        }
-    }
-
-    pub fn is_effect(self) -> bool {
-        !matches!(self, OptionVerdict::NoDifference | OptionVerdict::NotSettled)
-    }
+pub fn is_effect(finding: Finding) -> bool {
+    !matches!(finding, Finding::Tie | Finding::Unresolved | Finding::TooFewRounds)
 }
 
 impl Interval {
@@ -177,7 +160,7 @@ impl Row {
         let alone = if self.is_crossed { "" } else { ", alone" };
         let label = if self.is_weak { "; weakens: " } else { "; gives up: " };
         let weak = self.weakens.map(|how| format!("{label}{how}")).unwrap_or_default();
-        [self.setting.clone(), effect, interval, format!("{}{alone}{weak}", self.finding.word())]
+        [self.setting.clone(), effect, interval, format!("{}{alone}{weak}", word(self.finding))]
     }
 }
 
@@ -250,12 +233,12 @@ impl Tuned {
             let names = self.effects.iter().filter(|row| is(row)).map(|row| row.setting.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
-        let costs = |taken: bool| of(&|row| row.finding == OptionVerdict::Costs && is_taken(row) == taken);
+        let costs = |taken: bool| of(&|row| row.finding == Finding::Higher && is_taken(row) == taken);
         let settled = self.importance.iter().filter(|of| of.is_settled).take(MOST_NAMED);
         let settled: Vec<String> = settled.map(|of| format!("{} ({})", of.option, percent(of.share))).collect();
         let parts = [
             ("What matters most, by its share of the differences that all options make", listed(&settled)),
-            ("No difference that matters", of(&|row| row.finding == OptionVerdict::NoDifference)),
+            ("No difference that matters", of(&|row| row.finding == Finding::Tie)),
             ("Slower", costs(false)),
             ("Slower in the mean over the other options, and part of the best", costs(true)),
             ("Not measured, as it failed or was left out here", self.not_measured.join(", ")),
@@ -271,15 +254,15 @@ impl Tuned {
     fn matters(&self, option: &str) -> String {
         let own = || self.effects.iter().filter(|row| row.option == option);
         let size = |row: &&Row| row.effect.ratio.ln().abs();
-        let most = own().filter(|row| row.finding.is_effect()).max_by(|a, b| size(a).total_cmp(&size(b)));
+        let most = own().filter(|row| is_effect(row.finding)).max_by(|a, b| size(a).total_cmp(&size(b)));
         let share = self.importance.iter().find(|of| of.option == option).map_or(0.0, |of| of.share);
         match most {
             Some(row) => {
                 let [effect, _] = row.effect.words();
-                format!("{}: {effect}, {} ({})", row.value, row.finding.word(), percent(share))
+                format!("{}: {effect}, {} ({})", row.value, word(row.finding), percent(share))
             }
             None if own().next().is_none() => "not measured".into(),
-            None if own().all(|row| row.finding == OptionVerdict::NoDifference) => "no difference".into(),
+            None if own().all(|row| row.finding == Finding::Tie) => "no difference".into(),
             None => "not settled".into(),
         }
     }

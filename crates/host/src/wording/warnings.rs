@@ -3,7 +3,7 @@
 use super::text::{counted, listed, percent};
 use crate::analysis::{
     Absent, Combined, Compression, Drift, FlagGroup, Hole, HoleKind, LedgerPart, LedgerShares, Model, OtherSpeed,
-    Overall, PickCheck, ReadBack, ReportTable, Robustness, Table, TargetInfo, Unreliable, Warning,
+    Overall, PickCheck, ReadBack, ReportTable, Robustness, Table, TargetInfo, Unreliable, Warning, value_of,
 };
 use pickfs_core::plan::OtherProcessors;
 use pickfs_stats::Sums;
@@ -20,12 +20,22 @@ impl Model {
         if self.is_simulated() {
             return self.kernel().map(|kernel| format!("kernel {kernel}")).unwrap_or_default();
         }
-        let fact = |name: &&str| self.host.iter().find(|fact| fact.name == **name);
-        let shown = MACHINE.iter().filter_map(fact).map(|fact| match fact.name.as_str() {
-            name @ ("memory" | "kernel") => format!("{name} {}", fact.value),
-            _ => fact.value.clone(),
+        let shown = MACHINE.iter().filter_map(|name| {
+            let value = value_of(&self.host, name)?;
+            Some(if ["memory", "kernel"].contains(name) { format!("{name} {value}") } else { value.to_string() })
         });
         shown.collect::<Vec<_>>().join(" · ")
+    }
+
+    /// What was not measured, and why.
+    pub(crate) fn not_measured(&self) -> Vec<String> {
+        self.holes.iter().map(|hole| hole.sentence(self)).collect()
+    }
+
+    /// Each target that promises less durability, with the options that do.
+    pub(crate) fn weakened(&self) -> Vec<String> {
+        let weakened = self.targets.iter().filter(|target| !target.weakened.is_empty());
+        weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect()
     }
 
     /// Doubts about the run as a whole.

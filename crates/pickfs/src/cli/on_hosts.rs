@@ -10,6 +10,8 @@ use pickfs_host::run::{count_stop_requests, tell};
 use pickfs_system::process::Interrupted;
 use std::path::{Path, PathBuf};
 
+const FAR_FOLDER: &str = ".cache/pickfs";
+
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Hosts {
@@ -65,7 +67,7 @@ pub(crate) fn run(hosts: &Hosts, wanted: &FarRequest) -> Outcome {
             .collect();
         runs.into_iter().map(|run| run.join().expect("it does not panic")).collect::<Vec<_>>()
     });
-    let codes = finished.into_iter().zip(&errands).map(|(finished, errand)| reported(finished, errand));
+    let codes = finished.into_iter().zip(&errands).map(|(finished, errand)| reported(finished, errand, hosts));
     let codes = codes.collect::<Result<Vec<u8>>>()?;
     let journals: Vec<PathBuf> = errands.into_iter().map(|(_, journal)| journal).filter(|path| path.exists()).collect();
     if journals.len() > 1 && !codes.contains(&STOPPED) {
@@ -102,10 +104,23 @@ fn errands(hosts: &Hosts, wanted: &FarRequest) -> Result<Vec<Errand>> {
     }
 }
 
+/// The command that takes a run up where it is.
+fn again(hosts: &Hosts, (host, journal): &Errand) -> String {
+    let mut words = vec!["pickfs", "run", "--host", host];
+    if hosts.far_folder != FAR_FOLDER {
+        words.extend(["--far-folder", &hosts.far_folder]);
+    }
+    let config = hosts.ssh_config.as_ref().map(|file| file.to_string_lossy());
+    words.extend(config.iter().flat_map(|file| ["--ssh-config", file]));
+    let journal = journal.to_string_lossy();
+    words.extend(["--resume", &journal]);
+    shell_words::join(words)
+}
+
 /// Shows what came of it; the exit code.
-fn reported(finished: Result<Finished>, (host, journal): &Errand) -> Outcome {
+fn reported(finished: Result<Finished>, errand: &Errand, hosts: &Hosts) -> Outcome {
+    let ((host, journal), again) = (errand, again(hosts, errand));
     let shown = journal.display();
-    let again = format!("pickfs run --host {host} --resume {shown}");
     let finished = match finished {
         Ok(finished) => finished,
         Err(error) => {
@@ -136,4 +151,20 @@ fn reported(finished: Result<Finished>, (host, journal): &Errand) -> Outcome {
             STOPPED
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What names the run on its machine is in the command, and a path is one word of it.
+    #[test]
+    fn the_command_that_goes_on_reaches_the_same_run() {
+        let errand = ("rack-1".to_string(), PathBuf::from("a run.jsonl"));
+        let plain = Hosts { far_folder: FAR_FOLDER.into(), ..Hosts::default() };
+        assert_eq!(again(&plain, &errand), "pickfs run --host rack-1 --resume 'a run.jsonl'");
+        let other = Hosts { far_folder: "data/pickfs".into(), ssh_config: Some("ssh.conf".into()), ..Hosts::default() };
+        let rest = "--far-folder data/pickfs --ssh-config ssh.conf --resume 'a run.jsonl'";
+        assert_eq!(again(&other, &errand), format!("pickfs run --host rack-1 {rest}"));
+    }
 }

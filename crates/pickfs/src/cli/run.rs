@@ -8,7 +8,7 @@ use super::{
     on_slurm, plan_source, report, why,
 };
 use anyhow::Result;
-use pickfs_core::journal::{Folded, StopReason, fold_file};
+use pickfs_core::journal::{Folded, StopReason, fold_file, typed};
 use pickfs_core::plan::{Plan, PlanArgs, fixed_flag_names, flag_names};
 use pickfs_core::protocol::Erasure;
 use pickfs_host::executor;
@@ -364,12 +364,11 @@ impl Arguments {
 }
 
 fn goes_on(journal: &Path, finish: Finish) {
-    let shown = journal.display();
     match finish {
         // The report has the command that goes on.
         Finish::Enough(StopReason::Budget) => tell("the budget is used up"),
         Finish::Enough(_) => {}
-        Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {shown}` goes on")),
+        Finish::Stopped => tell(&format!("stopped; `pickfs run --resume {}` goes on", typed(journal))),
     }
 }
 

@@ -405,8 +405,7 @@ fn strike(fleet: &mut Fleet, near: &Near, machine: usize, victim: &str) {
 
 fn whole_lines(journal: &Path) -> Vec<u8> {
     let text = std::fs::read(journal).unwrap_or_default();
-    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    text[..end].to_vec()
+    text[..pickfs_core::journal::whole_lines(&text)].to_vec()
 }
 
 /// What a user does when a run did not end well.

@@ -38,14 +38,14 @@ pub(crate) fn target_disks(count: usize) -> Vec<PathBuf> {
 /// The model of each disk of a target.
 fn models(target: &Target) -> Result<Vec<String>> {
     let count = disks(&target.backing.settings) as usize;
-    let listed = target.machine.0.get("disks").and_then(|given| given.as_array()).filter(|listed| !listed.is_empty());
-    let Some(listed) = listed else {
+    let listed = target.machine.texts("disks");
+    if listed.is_empty() {
         return Ok(vec![target.machine.text("disk").unwrap_or(DEFAULT_DISK).to_string(); count]);
-    };
+    }
     if listed.len() != count {
         bail!("`disks` names {} models, and the backing has {count}: give it `disks = {}`", listed.len(), listed.len());
     }
-    Ok(listed.iter().filter_map(|name| name.as_str()).map(pickfs_disks::whole_name).collect())
+    Ok(listed.iter().map(|name| pickfs_disks::whole_name(name)).collect())
 }
 
 /// What is wrong with the models has its own complaint.
@@ -316,7 +316,8 @@ impl Simulations {
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let free = procfs::Meminfo::current().ok().and_then(|memory| memory.mem_available);
-        let fitting = free.map_or(1, |free| free / 2 / (LEAST_MEMORY + 3 * self.furnished.staged()));
+        let fitting =
+            free.map_or(1, |free| free / 2 / (most_memory(&self.furnished.plan) + 3 * self.furnished.staged()));
         processors.min((self.started() as u64 + fitting) as usize).max(1)
     }
 
@@ -407,9 +408,23 @@ fn drawn(cell: &Cell, salt: u64) -> u64 {
 
 /// Without what is staged; rounds differ where the plan says so, in steps of a MiB.
 fn memory(cell: &Cell) -> u64 {
-    let number = |name: &str| cell.target.machine.number(name);
-    let spread = number("memory_spread").unwrap_or_default() >> 20;
-    number("memory").unwrap_or(LEAST_MEMORY) + ((drawn(cell, 3) % (spread + 1)) << 20)
+    let (least, spread) = memory_range(&cell.target.machine);
+    least + ((drawn(cell, 3) % (spread + 1)) << 20)
+}
+
+/// The least in bytes, and how many MiB more it may be.
+fn memory_range(machine: &Settings) -> (u64, u64) {
+    let spread = machine.number("memory_spread").unwrap_or_default() >> 20;
+    (machine.number("memory").unwrap_or(LEAST_MEMORY), spread)
+}
+
+/// Of the guest that has most.
+fn most_memory(plan: &Plan) -> u64 {
+    let most = |target: &Target| {
+        let (least, spread) = memory_range(&target.machine);
+        least + (spread << 20)
+    };
+    plan.targets.iter().map(most).max().unwrap_or(LEAST_MEMORY)
 }
 
 /// The region's place.
@@ -553,5 +568,20 @@ mod tests {
         // No flush is sent to it.
         let none = disk("none").expect("it");
         assert_eq!(with_flush(none.clone(), Some(1)).expect("a disk").parameters, none.parameters);
+    }
+
+    /// As many guests as fit are under way at once.
+    #[test]
+    fn the_memory_of_a_guest_is_what_the_plan_gives_it() {
+        let target = |pairs: &[(&str, u64)]| {
+            let machine = pairs.iter().map(|(name, value)| (name.to_string(), (*value).into())).collect();
+            Target { machine: Settings(machine), ..Target::default() }
+        };
+        assert_eq!(most_memory(&Plan { targets: vec![target(&[])], ..Plan::default() }), LEAST_MEMORY);
+        let large = target(&[("memory", 3 << 30), ("memory_spread", 1 << 30)]);
+        let plan = Plan { targets: vec![target(&[]), large.clone()], ..Plan::default() };
+        assert_eq!(most_memory(&plan), 4 << 30);
+        let drawn = (0..1000).map(|seed| memory(&Cell { seed, target: large.clone(), ..Cell::default() }));
+        assert!(drawn.into_iter().all(|bytes| (3 << 30..=4 << 30).contains(&bytes)));
     }
 }

@@ -116,8 +116,7 @@ impl Executor for Sim {
         let remedy = "`pickfs list disks` shows the models that come with pickfs";
         let disk = settings.text("disk").and_then(|name| machine::disk(name).err());
         let disk = disk.map(|error| Objection::new("disk", format!("{error:#}"), remedy));
-        let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
-        let wrong = listed.filter_map(|name| machine::disk(&whole_name(name.as_str()?)).err());
+        let wrong = settings.texts("disks").into_iter().filter_map(|name| machine::disk(&whole_name(&name)).err());
         let disk = disk.into_iter().chain(wrong.map(|error| Objection::new("disks", format!("{error:#}"), remedy)));
         let processor = settings.0.get("dilation").and_then(|given| processor::dilation(given).err());
         let remedy = "give a number from 0.1 to 15, or let `pickfs sim calibrate FILE` write the file";
@@ -181,7 +180,7 @@ fn objection_to_fill(settings: &Settings) -> Option<Objection> {
         Ok(fill) => fill,
     };
     let names = disk_names(settings);
-    let is_flash = |name: &&str| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.can_be_used());
+    let is_flash = |name: &String| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.can_be_used());
     (fill.is_some() && !names.iter().any(is_flash))
         .then(|| Objection::new("disk_fill", format!("{} has no fill: it is no flash", names.join(", ")), remedy))
 }
@@ -190,19 +189,18 @@ fn objection_to_fill(settings: &Settings) -> Option<Objection> {
 fn objection_to_flush(settings: &Settings) -> Option<Objection> {
     let ns = settings.number(machine::FLUSH)?;
     let names = disk_names(settings);
-    let with = |name: &&str| machine::with_flush(machine::disk(&whole_name(name))?, Some(ns));
+    let with = |name: &String| machine::with_flush(machine::disk(&whole_name(name))?, Some(ns));
     if let Some(error) = names.iter().find_map(|name| with(name).and_then(|disk| disk.words(0, 0)).err()) {
         return Some(Objection::new(machine::FLUSH, format!("{error:#}"), "give a shorter time, such as \"3ms\""));
     }
-    let takes = |name: &&str| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.takes_flushes());
+    let takes = |name: &String| machine::disk(&whole_name(name)).is_ok_and(|disk| disk.takes_flushes());
     let why = || format!("{} takes no flush: what it has answered is durable", names.join(", "));
     (!names.iter().any(takes)).then(|| Objection::new(machine::FLUSH, why(), "leave it out, or name another disk"))
 }
 
-fn disk_names(settings: &Settings) -> Vec<&str> {
-    let listed = settings.0.get("disks").and_then(|listed| listed.as_array()).into_iter().flatten();
-    let names: Vec<&str> = listed.filter_map(|name| name.as_str()).collect();
-    if names.is_empty() { vec![settings.text("disk").unwrap_or(DEFAULT_DISK)] } else { names }
+fn disk_names(settings: &Settings) -> Vec<String> {
+    let names = settings.texts("disks");
+    if names.is_empty() { vec![settings.text("disk").unwrap_or(DEFAULT_DISK).to_string()] } else { names }
 }
 
 /// The disk's driver is compiled with Debian's headers of the kernel; a kernel of the user's own

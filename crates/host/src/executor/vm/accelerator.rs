@@ -115,7 +115,8 @@ fn boot(guest: &Guest, desk: &Path) -> Result<Accelerator> {
     Ok(if is_alive(&console) {
         Accelerator::kvm()
     } else {
-        Accelerator::tcg(format!("a kernel under {DEVICE} was not up within {} s", PATIENCE.as_secs()))
+        let late = format!("a kernel under {DEVICE} was not up within {} s", PATIENCE.as_secs());
+        Accelerator::tcg(late + "; the file `accelerator` in the cache of guests says so: remove it to try again")
     })
 }
 

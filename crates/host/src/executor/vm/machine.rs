@@ -38,7 +38,7 @@ pub(crate) struct Guests {
 struct Running {
     started: Started,
     cell: String,
-    /// Which start of the cell's machine it is, from 1.
+    /// Which start of the cell's machine it is, from 1; one that the host ended does not count.
     boot: u32,
     /// What it goes on from.
     state: Option<PathBuf>,
@@ -170,7 +170,7 @@ impl Machine for Guests {
             Ok(guest) => guest,
             Err(reason) => return Ok(ContactOutcome::Nowhere(vec![reason])),
         };
-        let boot = before.filter(|before| before.cell == cell.id).map_or(1, |before| before.boot + 1);
+        let boot = before.filter(|before| before.cell == cell.id).map_or(1, |before| before.boot);
         let (contact, running) = self.start(&cell, guest, request, boot)?;
         self.running = Some(running);
         Ok(ContactOutcome::Agent(Box::new(contact)))
@@ -217,15 +217,20 @@ impl Machine for Guests {
     }
 
     fn explain(&mut self, why: String, exit: &Exit) -> Failure {
-        let Some(running) = &self.running else { return Failure::Final(why) };
+        let Some(running) = &mut self.running else { return Failure::Final(why) };
         let whole = explained(&why, exit, &running.started.console);
+        if is_killed(exit) {
+            return Failure::Killed(whole);
+        }
         let panicked = running.booted.is_none() && whole.contains(PANIC);
         let state = running.state.as_ref().filter(|_| running.booted.is_none());
         // Kept, it would fail the next run as well.
         state.map(std::fs::remove_file);
-        match running.boot {
-            _ if is_killed(exit) => Failure::Killed(whole),
-            boot if (panicked || state.is_some()) && boot < BOOTS => Failure::Again,
+        match &mut running.boot {
+            boot if (panicked || state.is_some()) && *boot < BOOTS => {
+                *boot += 1;
+                Failure::Again
+            }
             _ if panicked => Failure::Final(in_each_boot(&whole)),
             _ => Failure::Final(whole),
         }
@@ -252,6 +257,49 @@ pub(crate) fn in_the_guest(serial: &str) -> PathBuf {
 mod tests {
     use super::*;
     use pickfs_system::process::{argv, output};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    /// It says nothing of the boot, and a panic has as many more as without it.
+    #[test]
+    fn what_the_host_ended_is_no_boot_without_an_answer() {
+        let machine = qemu::Machine {
+            accelerator: "tcg",
+            memory_bytes: 0,
+            processors: 1,
+            bus: Bus::of(None),
+            disks: Vec::new(),
+            data: None,
+            other_disk: None,
+            initramfs: PathBuf::new(),
+            console: PathBuf::new(),
+            kernel_words: String::new(),
+            start: Start::Boot,
+        };
+        let console = Tail::of(|| Ok(PANIC.as_bytes()));
+        let running = Running {
+            started: Started { guest: Guest::default(), machine, console, run: String::new() },
+            cell: String::new(),
+            boot: 1,
+            state: None,
+            not_saved: None,
+            since: Instant::now(),
+            booted: None,
+            boot_is_journaled: false,
+            before: 0,
+            _held: Vec::new(),
+        };
+        let mut guests = Guests { running: Some(running), ..Guests::new(&Plan::default()) };
+        let exit = |status| Exit { status, errors: String::new() };
+        let (killed, hung) = (exit(Some(ExitStatus::from_raw(libc::SIGKILL))), exit(None));
+        let mut ended = |exit: &Exit| {
+            let is_again = guests.explain("ended".into(), exit) == Failure::Again;
+            (is_again, guests.running.as_ref().map_or(0, |running| running.boot))
+        };
+        let exits = [&killed, &hung, &killed, &hung, &hung];
+        let wanted = [(false, 1), (true, 2), (false, 2), (true, 3), (false, 3)];
+        assert_eq!(exits.map(&mut ended), wanted);
+    }
 
     #[test]
     fn a_disk_is_held_while_its_guest_runs_and_refused_where_another_has_it() {

@@ -1,8 +1,9 @@
 //! The effects of each value of each option of tunings, with their intervals.
 
 use super::axis::Axis;
+use super::forest::symbol;
 use super::painter::{Font, Painter};
-use crate::wording::tuning::{EFFECTS_LEGEND, OptionVerdict, Tuned};
+use crate::wording::tuning::{EFFECTS_LEGEND, Tuned, word};
 
 const MARGIN: f64 = 16.0;
 const PLOT: f64 = 320.0;
@@ -53,20 +54,9 @@ fn effects(painter: &mut Painter, tuned: &Tuned, axis: &Axis, top: f64) -> f64 {
         let [setting, time, interval, _] = row.cells();
         let (from, to) = row.effect.low.zip(row.effect.high).unwrap_or((row.effect.ratio, row.effect.ratio));
         painter.text((MARGIN, y + 4.0), &NAME, &setting);
-        painter.finding(symbol(row.finding), (axis.at(from), axis.at(row.effect.ratio), axis.at(to)), y);
-        let said = format!("{time} ({interval}) {}", row.finding.word());
+        painter.finding(symbol(Some(&row.finding)), (axis.at(from), axis.at(row.effect.ratio), axis.at(to)), y);
+        let said = format!("{time} ({interval}) {}", word(row.finding));
         painter.text_cut((axis.right + 10.0, y + 4.0), &FIGURE, FIGURES, &said);
     }
     bottom + FOOT
-}
-
-fn symbol(found: OptionVerdict) -> &'static str {
-    match found {
-        OptionVerdict::Useful => "less",
-        OptionVerdict::ProbablyUseful => "maybe-less",
-        OptionVerdict::NoDifference => "tie",
-        OptionVerdict::NotSettled => "open",
-        OptionVerdict::ProbablyCosts => "maybe-more",
-        OptionVerdict::Costs => "more",
-    }
 }

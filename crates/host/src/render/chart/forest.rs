@@ -33,8 +33,7 @@ pub(crate) struct Mark {
 impl View {
     /// `label` is the room that a label needs, in percent.
     pub(crate) fn of(panel: &Panel, reference: Option<usize>, label: f64) -> View {
-        let compared =
-            |row: &Row| reference.and_then(|reference| row.compared_with(reference).or(own(row, reference)).cloned());
+        let compared = |row: &Row| row.compared_with(reference?).cloned();
         let found: Vec<Option<Comparison>> = panel.rows.iter().map(compared).collect();
         let axis = Axis::around(
             panel.threshold,
@@ -54,10 +53,10 @@ impl View {
 
     /// A ratio alone, and its text: "×0.88 (0.84–0.92)".
     pub(crate) fn ratio_of(row: &Row, reference: usize) -> (String, String) {
-        let found = row.compared_with(reference).or(own(row, reference));
+        let found = row.compared_with(reference);
         let is_own = row.figure.is_some() && reference == row.target;
         let lacking = if is_own { "reference" } else { "" };
-        found.map_or((lacking.to_string(), String::new()), |found| (ratio(found), found.words()))
+        found.map_or((lacking.to_string(), String::new()), |found| (marks::ratio(found), found.words()))
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -72,11 +71,6 @@ impl View {
             "marks": self.marks.iter().map(mark).collect::<Vec<_>>(),
         })
     }
-}
-
-/// The plan's own reference is compared with even where there are too many targets for all pairs.
-fn own(row: &Row, reference: usize) -> Option<&Comparison> {
-    row.against.as_ref().filter(|_| row.others.is_empty() && row.target != reference)
 }
 
 /// To hundredths of a percent.
@@ -100,7 +94,7 @@ fn mark(row: &Row, found: Option<&Comparison>, axis: &Axis, reference: Option<us
         at: axis.at(estimate.ratio),
         from: axis.at(low),
         to: axis.at(high),
-        ratio: ratio(found),
+        ratio: marks::ratio(found),
         words,
     }
 }
@@ -112,7 +106,7 @@ fn copy(noise: &Estimate, axis: &Axis) -> Mark {
     Mark { target: usize::MAX, finding: "open", at, from, to, ratio, words: String::new() }
 }
 
-fn symbol(finding: Option<&Finding>) -> &'static str {
+pub(crate) fn symbol(finding: Option<&Finding>) -> &'static str {
     match finding {
         Some(Finding::Lower) => "less",
         Some(Finding::Higher) => "more",
@@ -122,10 +116,6 @@ fn symbol(finding: Option<&Finding>) -> &'static str {
         Some(Finding::TooFewRounds) => "few",
         Some(Finding::Unresolved) | None => "open",
     }
-}
-
-fn ratio(found: &Comparison) -> String {
-    format!("×{}{}", found.ratio(), marks::signs(&marks::of_ratio(found)))
 }
 
 #[cfg(test)]

@@ -18,11 +18,6 @@ pub(crate) fn panels(work: &WorkReport) -> impl Iterator<Item = &Panel> {
     work.phases.iter().chain(work.beside.iter().flat_map(|table| &table.panels))
 }
 
-/// All work together, then each.
-pub(crate) fn works(model: &Model) -> impl Iterator<Item = &WorkReport> {
-    model.overall.iter().map(|overall| &overall.work).chain(&model.works)
-}
-
 /// What all charts of a report share.
 pub(crate) struct Sheet<'a> {
     pub model: &'a Model,

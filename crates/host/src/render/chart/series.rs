@@ -253,7 +253,7 @@ fn point(criteria: &Criteria, row: usize, reference: usize, other: usize) -> Opt
         let found = &criteria.rows[row].others[reference][criterion];
         let spread =
             |estimate: &Estimate| (estimate.ratio, estimate.interval.unwrap_or((estimate.ratio, estimate.ratio)));
-        if row == reference { Some((1.0, (1.0, 1.0))) } else { found.estimate.as_ref().map(spread) }
+        if row == reference { Some((1.0, (1.0, 1.0))) } else { found.as_ref().map(spread) }
     };
     let ((x, across), (y, up)) = (place(0)?, place(other)?);
     Some(((x, y), across, up))

@@ -5,19 +5,19 @@ use super::LABEL;
 use super::overview::{self, DifferenceCell};
 use crate::analysis::Panel;
 use crate::render::chart::forest::View;
-use crate::render::chart::{Sheet, panels, works};
+use crate::render::chart::{Sheet, panels};
 use serde_json::{Value, json};
 
 pub(crate) fn island(sheet: &Sheet) -> Value {
     let names: Vec<Value> =
         sheet.shown.iter().map(|&target| json!([target, sheet.model.targets[target].name])).collect();
     let mut by_number = serde_json::Map::new();
-    let numbered = works(sheet.model).flat_map(|work| {
+    let numbered = sheet.model.reports().flat_map(|work| {
         let times = work.phases.len();
         panels(work).enumerate().map(move |(at, panel)| (at < times, panel))
     });
     for (number, (is_time, panel)) in numbered.enumerate() {
-        if panel.rows.iter().any(|row| !row.others.is_empty()) {
+        if panel.rows.iter().any(|row| row.against.is_some()) {
             by_number.insert(number.to_string(), views(sheet, panel, is_time));
         }
     }
@@ -38,7 +38,7 @@ fn differences(sheet: &Sheet, panel: &Panel) -> Value {
 }
 
 fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
-    let has_figures = |target: &&usize| panel.rows.iter().any(|row| row.target == **target && row.figure.is_some());
+    let is_judged = |target: &&usize| panel.rows.iter().any(|row| row.compared_with(**target).is_some());
     let view = |target: &usize| {
         if is_time {
             (target.to_string(), View::of(panel, Some(*target), LABEL).json())
@@ -46,7 +46,7 @@ fn views(sheet: &Sheet, panel: &Panel, is_time: bool) -> Value {
             (target.to_string(), ratios(panel, *target))
         }
     };
-    Value::Object(sheet.shown.iter().filter(has_figures).map(view).collect())
+    Value::Object(sheet.shown.iter().filter(is_judged).map(view).collect())
 }
 
 fn ratios(panel: &Panel, reference: usize) -> Value {

@@ -17,7 +17,7 @@ mod site_trend;
 mod tables;
 
 use super::chart::painter::{SHAPES, series_class};
-use super::chart::{Sheet, panels, shapes, works};
+use super::chart::{Sheet, panels, shapes};
 use super::{Format, Options};
 use crate::analysis::Model;
 use crate::wording::headings;
@@ -62,7 +62,7 @@ fn page(model: &Model) -> Markup {
     let sheet = Sheet::of(model);
     let title = question(model);
     let scripts = format!("script-src '{}'; img-src blob: data:; ", hash(SCRIPT));
-    let first_panels = works(model).scan(0, |next, work| {
+    let first_panels = model.reports().scan(0, |next, work| {
         *next += panels(work).count();
         Some(*next - panels(work).count())
     });
@@ -90,7 +90,7 @@ fn page(model: &Model) -> Markup {
                     (sections::why(model))
                     (sections::course(model))
                     (contents(model))
-                    @for (place, (work, number)) in works(model).zip(first_panels).enumerate() {
+                    @for (place, (work, number)) in model.reports().zip(first_panels).enumerate() {
                         (sections::work(&sheet, work, (place, number)))
                     }
                     @if let Some(champions) = &model.champions { (sections::champions(&sheet, champions)) }
@@ -174,7 +174,7 @@ fn contents(model: &Model) -> Markup {
     html! {
         nav aria-label="Parts of this page" {
             ul {
-                @for (place, work) in works(model).enumerate() {
+                @for (place, work) in model.reports().enumerate() {
                     li data-work=(place) { a href={ "#work-" (place) } { (text(&work.name)) } }
                 }
                 @for (id, words) in best.into_iter().chain(trade_offs).chain(others) { li { a href={ "#" (id) } { (words) } } }

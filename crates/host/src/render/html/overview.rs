@@ -4,11 +4,10 @@
 use super::markup::text;
 use super::{name, tables};
 use crate::analysis::{Better, Panel, Row, WorkReport};
-use crate::render::chart::{Sheet, panels, works};
+use crate::render::chart::{Sheet, panels};
 use crate::wording::answer::{Standing, interval, signed_percent, signs};
 use crate::wording::text::{capital, counted};
 use maud::{Markup, html};
-use pickfs_core::metric;
 use pickfs_stats::Estimate;
 use serde_json::{Value, json};
 
@@ -28,16 +27,16 @@ pub(crate) struct Column<'a> {
 
 /// All works or the phases of the only one; then what the time is paid with.
 pub(crate) fn columns<'a>(sheet: &Sheet<'a>) -> Vec<Column<'a>> {
-    let several = works(sheet.model).count() > 1;
+    let several = sheet.model.reports().count() > 1;
     let (mut times, mut costs, mut next) = (Vec::new(), Vec::new(), 0);
-    for work in works(sheet.model) {
+    for work in sheet.model.reports() {
         for (at, panel) in panels(work).enumerate() {
             let (number, is_time) = (next + at, at < work.phases.len());
             let prefix = if several { format!("{}, ", work.name) } else { String::new() };
             let column = |heading| Column { heading, panel, work, number, is_time };
             if is_time && (!several || at == 0) {
                 times.push(column(if several { work.name.clone() } else { panel.name.clone() }));
-            } else if let Some(cost) = cost(panel) {
+            } else if let Some(cost) = cost(work, panel) {
                 costs.push(column(format!("{prefix}{cost}")));
             }
         }
@@ -49,13 +48,11 @@ pub(crate) fn columns<'a>(sheet: &Sheet<'a>) -> Vec<Column<'a>> {
     times.into_iter().chain(costs).collect()
 }
 
-/// "space" or "CPU", if that is what a panel compares over all phases.
-fn cost(panel: &Panel) -> Option<&'static str> {
-    let criterion = metric::find(&panel.metric)?.criterion;
-    let is_compared = panel.phase.is_empty() && panel.rows.iter().any(|row| row.against.is_some());
-    // The first of several metrics of one criterion is enough.
-    let is_first = panel.metric != "space_allocated_bytes" && panel.metric != "cpu_workload_ns";
-    (is_compared && is_first && ["space", "CPU"].contains(&criterion)).then_some(criterion)
+/// "space" or "CPU", if that is what a panel compares.
+fn cost(work: &WorkReport, panel: &Panel) -> Option<&'static str> {
+    let is_compared = panel.rows.iter().any(|row| row.against.is_some());
+    let (cost, _) = work.cost_panels().find(|(_, found)| is_compared && std::ptr::eq(*found, panel))?;
+    Some(cost)
 }
 
 pub(crate) fn overview(sheet: &Sheet) -> Markup {
@@ -128,7 +125,7 @@ fn figure_of(row: &Row) -> Option<String> {
 
 /// "3.48 s (3.31–3.60 s); takes 9 % more time than ext4 (95 % interval 4–18 %)".
 fn words(row: &Row, reference: usize) -> Markup {
-    let compared = compared(row, reference).map(|found| found.words());
+    let compared = row.compared_with(reference).map(|found| found.words());
     text(&figure_of(row).into_iter().chain(compared).filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
 }
 
@@ -161,11 +158,6 @@ pub(crate) fn twice(found: &Estimate) -> String {
     format!("the same target measured twice in {}: {}", counted(found.n, "round"), interval(found))
 }
 
-fn compared(row: &Row, reference: usize) -> Option<&crate::analysis::Comparison> {
-    let own = row.against.as_ref().filter(|_| row.others.is_empty() && row.target != reference);
-    row.compared_with(reference).or(own)
-}
-
 /// A difference in a cell.
 pub(crate) struct DifferenceCell {
     text: String,
@@ -181,7 +173,7 @@ impl DifferenceCell {
             return Some(DifferenceCell { text: "reference".to_string(), class: "same", ratio: 1.0 });
         }
         // Times of zero give ratios that are no numbers.
-        let found = compared(row, reference).filter(|found| found.estimate.ratio.is_finite())?;
+        let found = row.compared_with(reference).filter(|found| found.estimate.ratio.is_finite())?;
         let standing = Standing::in_panel(panel, row.target, Some(found));
         let text = signed_with(standing, found.estimate.ratio);
         Some(DifferenceCell {

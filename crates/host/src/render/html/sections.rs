@@ -4,7 +4,7 @@ use super::markup::{list, note, text};
 use super::{forest, name, tables};
 use crate::analysis::{Champions, Criteria, Model, Panel, Table, VerdictKind, WorkReport};
 use crate::render::chart::series::{self, Chart};
-use crate::render::chart::{Sheet, flame, panels, shapes, waterfall, works};
+use crate::render::chart::{Sheet, flame, panels, shapes, waterfall};
 use crate::wording::advice::Advice;
 use crate::wording::champions::COLUMNS;
 use crate::wording::headline::answer_and_rest;
@@ -15,7 +15,7 @@ use maud::{Markup, PreEscaped, html};
 use pickfs_core::metric::{self, ReportTable};
 
 pub(crate) fn verdict(model: &Model) -> Markup {
-    let kind = works(model).next().map_or("No verdict", kind);
+    let kind = model.reports().next().map_or("No verdict", kind);
     let headlines = model.headlines();
     let (first, others) = headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     html! {
@@ -38,7 +38,7 @@ pub(crate) fn verdict(model: &Model) -> Markup {
 
 /// The whole job of all work as a picture, right below the answer; its work leaves it out.
 pub(crate) fn first_panel(sheet: &Sheet) -> Markup {
-    let work = works(sheet.model).next().filter(|work| is_above(work, 0));
+    let work = sheet.model.reports().next().filter(|work| is_above(work, 0));
     html! {
         @if let Some(work) = work {
             section.panel data-work="0" data-phase=[tables::phase(&work.phases[0].phase)] aria-label=(text(&work.name)) {
@@ -139,9 +139,9 @@ fn kind(work: &WorkReport) -> &'static str {
 /// Controls that need the script, which shows them.
 pub(crate) fn controls(sheet: &Sheet) -> Markup {
     let model = sheet.model;
-    let reference = works(model).find_map(|work| work.reference);
+    let reference = model.reports().find_map(|work| work.reference);
     let may_be_reference = |target: &&usize| reference == Some(**target) || is_judged_against(model, **target);
-    let all: Vec<&WorkReport> = works(model).collect();
+    let all: Vec<&WorkReport> = model.reports().collect();
     let mut phases: Vec<&str> = Vec::new();
     for panel in all.iter().flat_map(|work| &work.phases) {
         if !panel.phase.is_empty() && !phases.contains(&panel.phase.as_str()) {
@@ -172,7 +172,7 @@ pub(crate) fn controls(sheet: &Sheet) -> Markup {
 /// With many targets only pairs with the plan's reference are judged; a target without figures is
 /// in none.
 fn is_judged_against(model: &Model, target: usize) -> bool {
-    let mut rows = works(model).flat_map(panels).flat_map(|panel| &panel.rows);
+    let mut rows = model.reports().flat_map(panels).flat_map(|panel| &panel.rows);
     rows.any(|row| row.compared_with(target).is_some())
 }
 
@@ -364,16 +364,13 @@ pub(crate) fn criteria(sheet: &Sheet, criteria: &Criteria) -> Markup {
 /// What is missing, in doubt, and was in effect; where the time went.
 pub(crate) fn tail(sheet: &Sheet) -> Markup {
     let model = sheet.model;
-    let weakened = model.targets.iter().filter(|target| !target.weakened.is_empty());
-    let weakened: Vec<String> =
-        weakened.map(|target| format!("{}: {}", target.name, target.weakened.join(", "))).collect();
-    let missing: Vec<String> = model.holes.iter().map(|hole| hole.sentence(model).clone()).collect();
+    let (weakened, missing) = (model.weakened(), model.not_measured());
     let machine: Vec<(&str, &str)> = model.host.iter().map(|fact| (fact.name.as_str(), fact.value.as_str())).collect();
     html! {
         section #missing {
             h2 { (headings::NOT_MEASURED) ", and " (headings::SUSPICIOUS.to_lowercase()) }
             @if missing.is_empty() && model.flags.is_empty() && weakened.is_empty() {
-                p { "Every planned cell was measured, and nothing is in doubt." }
+                p { "Every planned cell was measured" @if model.doubts.is_empty() { ", and nothing is in doubt" } "." }
             }
             @for (title, lines) in [(headings::NOT_MEASURED, &missing), (headings::WEAKER, &weakened)] {
                 @if !lines.is_empty() { h3 { (title) } }

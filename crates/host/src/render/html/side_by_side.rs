@@ -5,7 +5,7 @@ use super::markup::{list, text};
 use super::sections::to_use;
 use super::site::{page, table};
 use crate::render::Options;
-use crate::render::chart::effects;
+use crate::render::chart::{axis::Axis, effects};
 use crate::wording::between_runs::{RunComparison, TimeChange};
 use crate::wording::ranking::{BEST_COLUMNS, BEST_LEGEND, COLUMNS, Choice, LEGEND, best_cells, cells, sentence};
 use crate::wording::text::percent;
@@ -21,7 +21,7 @@ const HEIGHT: f64 = 22.0;
 const MARGIN: f64 = 8.0;
 
 pub(super) fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let axis = Axis::of(&runs.rows, runs.threshold);
+    let axis = axis(runs);
     // What the gate asks about comes first.
     let (deciding, other): (Vec<_>, Vec<_>) = runs.rows.iter().partition(|row| row.change.decides);
     let body = html! {
@@ -34,7 +34,7 @@ pub(super) fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write)
                     td data-head="before" { (text(&row.old)) }
                     td data-head="now" { (text(&row.new)) }
                     td data-head="ratio" { (text(&row.ratio)) }
-                    td.bar { (axis.plot(row)) }
+                    td.bar { (plot(&axis, runs.threshold, row)) }
                     td class=[row.change.is_regression.then_some("slower")] { (row.says) }
                 }
             }
@@ -102,45 +102,26 @@ fn rows(rows: Vec<Vec<String>>, heads: &[&str]) -> Markup {
     }
 }
 
-/// One logarithmic axis for all ratios of a page.
-struct Axis {
-    low: f64,
-    high: f64,
-    threshold: f64,
+/// One axis for all ratios of a page; an interval without an end leaves the picture.
+fn axis(runs: &RunComparison) -> Axis {
+    let estimates = runs.rows.iter().filter_map(|row| row.change.estimate.as_ref());
+    let whole = |(low, high): &(f64, f64)| *low > 0.0 && high.is_finite();
+    let spans = estimates.map(|found| (found.ratio, found.interval.filter(whole)));
+    Axis::around(runs.threshold, spans, MARGIN, WIDTH - MARGIN)
 }
 
-impl Axis {
-    fn of(rows: &[TimeChange], threshold: f64) -> Axis {
-        let estimates = rows.iter().filter_map(|row| row.change.estimate.as_ref());
-        let ends = estimates.flat_map(|found| {
-            let (low, high) = found.interval.unwrap_or((found.ratio, found.ratio));
-            [low, found.ratio, high]
-        });
-        let ends = ends.filter(|end| end.is_finite() && *end > 0.0).map(f64::ln);
-        let widest = (2.0 * threshold).ln_1p();
-        let (low, high) = ends.fold((-widest, widest), |(low, high), end| (low.min(end), high.max(end)));
-        // An interval without an end leaves the picture.
-        Axis { low: low.max(-2.0), high: high.min(2.0), threshold }
-    }
-
-    fn at(&self, ratio: f64) -> f64 {
-        let share = (ratio.ln() - self.low) / (self.high - self.low);
-        MARGIN + share.clamp(0.0, 1.0) * (WIDTH - 2.0 * MARGIN)
-    }
-
-    fn plot(&self, row: &TimeChange) -> Markup {
-        let place = |ratio: f64| format!("{:.1}", self.at(ratio));
-        let band = (self.at(1.0 / (1.0 + self.threshold)), self.at(1.0 + self.threshold));
-        html! {
-            @if let Some(found) = &row.change.estimate {
-                svg.ratios width=(WIDTH) height=(HEIGHT) aria-hidden="true" {
-                    rect.band x=(format!("{:.1}", band.0)) width=(format!("{:.1}", band.1 - band.0)) height=(HEIGHT) {}
-                    line.one x1=(place(1.0)) x2=(place(1.0)) y1="0" y2=(HEIGHT) {}
-                    @if let Some((low, high)) = found.interval {
-                        line x1=(place(low)) x2=(place(high)) y1=(HEIGHT / 2.0) y2=(HEIGHT / 2.0) {}
-                    }
-                    circle cx=(place(found.ratio)) cy=(HEIGHT / 2.0) r="4" {}
+fn plot(axis: &Axis, threshold: f64, row: &TimeChange) -> Markup {
+    let place = |ratio: f64| format!("{:.1}", axis.at(ratio));
+    let (from, to) = axis.band(threshold);
+    html! {
+        @if let Some(found) = &row.change.estimate {
+            svg.ratios width=(WIDTH) height=(HEIGHT) aria-hidden="true" {
+                rect.band x=(format!("{from:.1}")) width=(format!("{:.1}", to - from)) height=(HEIGHT) {}
+                line.one x1=(place(1.0)) x2=(place(1.0)) y1="0" y2=(HEIGHT) {}
+                @if let Some((low, high)) = found.interval {
+                    line x1=(place(low)) x2=(place(high)) y1=(HEIGHT / 2.0) y2=(HEIGHT / 2.0) {}
                 }
+                circle cx=(place(found.ratio)) cy=(HEIGHT / 2.0) r="4" {}
             }
         }
     }

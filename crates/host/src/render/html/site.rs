@@ -210,8 +210,8 @@ fn over_time(
     to_source: &dyn Fn(&Trend, &str) -> String,
 ) -> Markup {
     html! {
-        @if let Some(first) = trends.first() {
-            h2 #over { "Over " (first.over) "s" }
+        @if !trends.is_empty() {
+            h2 #over { "Over time" }
             @for trend in trends { (site_trend::trend(trend, heading(trend), to_source)) }
             p.legend { (text(METHOD)) }
         }
@@ -245,7 +245,9 @@ fn source(run: &StoredRun) -> Markup {
             dt { "Grade" } dd {
                 a href={ "../run/" (run.hash) "-disclosure.html" } { (text(&run.grade)) }
             }
-            dt { "Measure again" } dd { code { "pickfs run --again " (journal) } }
+            dt { "Measure again" } dd {
+                code { "pickfs run --trust --again " (journal) } ", once you have read the commands of its plan"
+            }
         }
     }
 }
@@ -308,7 +310,7 @@ mod tests {
             }
         }
         assert!(pages["index.html"].contains("1 of 2 alike"));
-        assert!(pages.values().any(|page| page.contains("pickfs run --again journals/aa.jsonl")));
+        assert!(pages.values().any(|page| page.contains("pickfs run --trust --again journals/aa.jsonl")));
         assert!(site("Empty", &[])[0].1.contains("No run in this store"));
     }
 }

@@ -6,6 +6,7 @@ use super::name;
 use crate::analysis::{Compression, Criteria, Effect, EffectRow, Panel, Row, Table, WorkReport};
 use crate::render::chart::Sheet;
 use crate::render::chart::forest::View;
+use crate::wording::comparison::ratio_or_dash;
 use crate::wording::headings;
 use maud::{Markup, html};
 
@@ -117,7 +118,7 @@ pub(crate) fn criteria(sheet: &Sheet, criteria: &Criteria, reference: usize) -> 
                         @if row.on_front { span.best title="no other target is better in all of them" { " ★" } }
                     }
                     @for trade in &row.others[reference] {
-                        td { @if at == reference { "reference" } @else { "×" (text(&trade.ratio())) } }
+                        td { @if at == reference { "reference" } @else { (text(&ratio_or_dash(trade.as_ref()))) } }
                     }
                 }
             }

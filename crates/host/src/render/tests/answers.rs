@@ -23,7 +23,7 @@ fn at_every_cut(journal: &Path, each: &mut dyn FnMut(&Model)) {
 
 /// Each other target is slower, and each has a bound.
 fn assert_fastest_is_so(model: &Model) {
-    for work in model.works.iter().chain(model.overall.iter().map(|overall| &overall.work)) {
+    for work in model.reports() {
         let said = work.headline(model);
         let Some(race) = work.phases.first().and_then(|panel| panel.race.as_ref()) else {
             assert!(!said.contains("fastest"), "{said}");
@@ -91,7 +91,7 @@ fn assert_trades(model: &Model) {
     for row in criteria.rows.iter().filter(|row| row.target != criteria.reference) {
         let against = panel.rows.iter().find(|own| own.target == row.target).and_then(|own| own.against.as_ref());
         let interval = |estimate: &Estimate| (estimate.ratio, estimate.interval);
-        let shown = row.cells[time].estimate.as_ref().map(interval);
+        let shown = row.cells[time].as_ref().map(interval);
         assert_eq!(shown, against.map(|found| interval(&found.estimate)), "{}", model.targets[row.target].name);
     }
 }

@@ -128,6 +128,18 @@ fn no_two_targets_look_alike() {
     assert_eq!((looks.len(), looks.values().max()), (20, Some(&1)), "{looks:?}");
 }
 
+/// What stands among the warnings is in doubt too.
+#[test]
+fn nothing_is_in_doubt_where_nothing_is() {
+    let mut model = Lab::new(&["ext4", "xfs"]).rounds(8, &[1.0, 0.9]).model();
+    model.doubts.clear();
+    let end =
+        |model: &Model| rendered(model, "html").contains("Every planned cell was measured, and nothing is in doubt.");
+    assert!(end(&model));
+    model.doubts.push(Warning::EmulatedProcessor);
+    assert!(!end(&model) && rendered(&model, "html").contains("Every planned cell was measured."));
+}
+
 #[test]
 fn many_rounds_are_thinned_and_it_is_said() {
     let model = Lab::new(&["ext4", "xfs"]).rounds(300, &[1.0, 0.9]).model();

@@ -18,6 +18,7 @@ use crate::analysis::*;
 use lab::*;
 use pickfs_core::journal::{self, Ledger, Outcome, Record};
 use pickfs_core::plan::Work;
+use pickfs_stats::Schedule;
 use std::collections::HashSet;
 
 /// The text report as one line, however it was broken.
@@ -343,6 +344,10 @@ fn a_journal_with_nothing_in_it_says_so() {
     let mut lab = Lab::new(&["ext4", "xfs"]);
     let model = lab.model();
     assert_eq!(headline(&model), "Nothing has been measured yet: 16 cells planned, none has ended.");
+    lab.plan.targets[1].duplicate = true;
+    lab.plan.stop.rounds = Some(20);
+    lab.plan.looks = Schedule::EachRound;
+    assert!(headline(&lab.model()).contains(": 28 cells planned"), "a copy has its first rounds alone");
     for format in ALL {
         let page = rendered(&model, format.name);
         // Tables of times alone have no place for words.

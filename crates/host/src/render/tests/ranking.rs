@@ -1,6 +1,7 @@
 //! Many runs in one table, from made-up journals.
 
 use super::lab::*;
+use crate::analysis::{AcrossVerdict, Model, between_machines};
 use crate::render::{Document, Kind, Options, names, written};
 use crate::wording::ranking::ranking;
 use pickfs_core::journal::{BackingHardware, Disk, Hardware, Provenance, RawSpeed, Record};
@@ -103,6 +104,24 @@ fn a_disk_is_named_by_what_was_noted_in_types() {
     assert_eq!(name(9.1e6, true), "a disk that seeks (Slow 7)");
     assert_eq!(name(9.1e6, false), "flash, no faster than SATA (Slow 7)");
     assert_eq!(name(7e3, true), "as fast as memory (Slow 7)");
+}
+
+/// The tables compare each with the reference alone; places and machines have every pair.
+#[test]
+fn many_targets_are_told_apart_as_few_are() {
+    let names: Vec<String> = (0..32).map(|at| format!("target {at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let factors: Vec<f64> = (0..32).map(|at| 1.0 + 0.2 * f64::from(at)).collect();
+    let models = [1, 2, 3, 4].map(|seed| Lab::seeded(&names, seed).rounds(16, &factors).model());
+    let others = &models[0].works[0].phases[0].rows[2].others;
+    assert!(others[0].is_some() && others[1].is_none());
+    let places = &ranking(&models[..1])[0].places;
+    assert_eq!(places.len(), 32, "{places:?}");
+    assert!(places[1].against.starts_with("×1.2"), "{places:?}");
+    let named: Vec<(String, &Model)> = ["a", "b", "c", "d"].map(String::from).into_iter().zip(&models).collect();
+    let across = between_machines(&named);
+    assert_eq!((across[0].rows.len(), across[0].left_out.len()), (31, 0));
+    assert!(matches!(&across[0].verdict, AcrossVerdict::Pick { target, .. } if target == "target 0"));
 }
 
 #[test]

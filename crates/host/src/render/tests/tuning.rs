@@ -2,12 +2,13 @@
 
 use super::super::{Document, Kind, Options, names, written};
 use crate::wording::advice::{self, Advice};
-use crate::wording::tuning::{Importance, Interval, Measured, OptionVerdict, Row, Tuned};
+use crate::wording::tuning::{Importance, Interval, Measured, Row, Tuned, is_effect};
 use pickfs_core::plan::Target;
+use pickfs_stats::Finding;
 
 const HOSTILE: &str = "<script>`|";
 
-fn row(option: &str, value: &str, ratio: f64, finding: OptionVerdict) -> Row {
+fn row(option: &str, value: &str, ratio: f64, finding: Finding) -> Row {
     Row {
         setting: format!("{option}={value}"),
         option: option.into(),
@@ -20,7 +21,7 @@ fn row(option: &str, value: &str, ratio: f64, finding: OptionVerdict) -> Row {
     }
 }
 
-fn tuned(place: &str, size: (f64, OptionVerdict)) -> Tuned {
+fn tuned(place: &str, size: (f64, Finding)) -> Tuned {
     let target = Target { name: "ext4 inode_size=128".into(), fs: Some("ext4".into()), ..Target::default() };
     let advice: Option<Advice> = advice::of_target(&target, &["-I".into(), "128".into()], &[]);
     let importance = |option: &str, share: f64, is_settled| Importance { option: option.into(), share, is_settled };
@@ -37,11 +38,8 @@ fn tuned(place: &str, size: (f64, OptionVerdict)) -> Tuned {
         default_within: Some(0.15),
         tried: 7,
         stages: vec![stage("alone", 4), stage("crossed", 5)],
-        importance: vec![importance("inode_size", 0.9, size.1.is_effect()), importance("atime", 0.1, false)],
-        effects: vec![
-            row("inode_size", "128", size.0, size.1),
-            row("atime", "noatime", 1.0, OptionVerdict::NoDifference),
-        ],
+        importance: vec![importance("inode_size", 0.9, is_effect(size.1)), importance("atime", 0.1, false)],
+        effects: vec![row("inode_size", "128", size.0, size.1), row("atime", "noatime", 1.0, Finding::Tie)],
         not_measured: Vec::new(),
         commands: Vec::new(),
         advice,
@@ -57,7 +55,7 @@ fn shown(format: &str, tunings: &[Tuned]) -> String {
 fn each_format_shows_each_effect_and_nothing_of_a_name_is_markup() {
     assert_eq!(names(Kind::Tunings), ["csv", "html", "json", "markdown", "svg", "text"]);
     for format in names(Kind::Tunings) {
-        let text = shown(format, &[tuned("nvme", (0.9, OptionVerdict::Useful))]);
+        let text = shown(format, &[tuned("nvme", (0.9, Finding::Lower))]);
         for part in ["inode_size", "noatime", "no difference"] {
             let is_there = text.contains(part) || (format == "json" && text.contains(&part.replace(' ', "-")));
             assert!(is_there, "{format}: {part}: {text}");
@@ -75,7 +73,7 @@ fn each_format_shows_each_effect_and_nothing_of_a_name_is_markup() {
 
 #[test]
 fn several_tunings_are_a_table_of_what_matters_where() {
-    let both = [tuned("hdd", (0.9, OptionVerdict::Useful)), tuned("nvme", (1.0, OptionVerdict::NoDifference))];
+    let both = [tuned("hdd", (0.9, Finding::Lower)), tuned("nvme", (1.0, Finding::Tie))];
     for format in ["text", "html", "markdown"] {
         let text = shown(format, &both);
         for part in ["hdd", "nvme", "128: −10 %, useful (90 %)", "no difference"] {

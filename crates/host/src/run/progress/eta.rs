@@ -2,7 +2,7 @@
 //! yet.
 
 use crate::executor;
-use pickfs_core::journal::Run;
+use pickfs_core::journal::{Look, Run};
 use pickfs_system::units::show_duration;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -50,9 +50,12 @@ impl Eta {
         took
     }
 
-    /// An eliminated target has no more cells.
-    pub(crate) fn forget(&mut self, target: &str) {
-        self.seconds.remove(target);
+    /// After an interim analysis: an eliminated target has no more cells.
+    pub(crate) fn looked(&mut self, look: &Look, planned: usize) {
+        self.planned = planned;
+        for leaving in &look.leaving {
+            self.seconds.remove(&leaving.target);
+        }
     }
 
     pub(crate) fn left(&self) -> String {
@@ -78,6 +81,7 @@ impl Eta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pickfs_core::journal::{LeaveReason, Leaving};
     use pickfs_core::plan::Plan;
 
     #[test]
@@ -87,7 +91,8 @@ mod tests {
         assert_eq!(eta.left(), "about 60.0 s left");
         assert_eq!(Eta::new(3, 3).left(), "the results next", "rounds may follow");
         assert_eq!(Eta::new(1, 0).left(), "time left unknown");
-        eta.forget("slow");
+        let leaving = vec![Leaving { target: "slow".into(), why: LeaveReason::Vetoed }];
+        eta.looked(&Look { leaving, ..Look::default() }, 33);
         assert_eq!(eta.left(), "about 30.0 s left");
         let guests = Run { plan: Plan { executor: "sim".into(), ..Plan::default() }, ..Run::default() };
         for (run, wanted) in [(Run::default(), "about 0.00 µs left"), (guests, "time left unknown")] {

@@ -42,10 +42,9 @@ impl Progress for Lines {
         tell(&format!("{}, {}", self.line(cell, outcome, waited, folded), self.clock.left()));
     }
 
-    fn interim_analysis(&mut self, look: &Look, planned: usize, _folded: &Folded) {
-        tell(&interim_analysis(look));
-        self.clock.planned = planned;
-        look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
+    fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
+        tell(&interim_analysis(look, folded));
+        self.clock.looked(look, planned);
     }
 }
 

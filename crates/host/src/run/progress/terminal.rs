@@ -145,9 +145,8 @@ impl Progress for Terminal {
     }
 
     fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
-        tell(&interim_analysis(look));
-        self.clock.planned = planned;
-        look.leaving.iter().for_each(|leaving| self.clock.forget(&leaving.target));
+        tell(&interim_analysis(look, folded));
+        self.clock.looked(look, planned);
         self.bar.set_length(planned as u64);
         self.stand(folded);
     }

@@ -4,7 +4,7 @@ use super::study::{Choice, Study, journal, weakens, word};
 use anyhow::Result;
 use pickfs_host::wording::advice::{self, Advice};
 use pickfs_host::wording::text::plain;
-use pickfs_host::wording::tuning::{Importance, Interval, Kind, Measured, OptionVerdict, Row, Tuned};
+use pickfs_host::wording::tuning::{Importance, Interval, Kind, Measured, Row, Tuned, is_effect};
 use pickfs_stats::judge;
 use pickfs_stats::tuning::{Answer, Config, Effect, Next, Stage, default_within, effects, importance, next};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn rows(study: &Study, effects: &[Effect]) -> Vec<Row> {
             value: value.name.into(),
             effect: Interval::of(&effect.estimate),
             is_crossed: effect.is_crossed,
-            finding: OptionVerdict::of(judge(&effect.estimate, study.margin())),
+            finding: judge(&effect.estimate, study.margin()),
             weakens: value.weakens.map(|(_, how)| how),
             is_weak: weakens(value),
         }
@@ -84,7 +84,7 @@ fn important(study: &Study, variances: &[f64], rows: &[Row]) -> Vec<Importance> 
     let of = |(option, variance): (&Choice, &f64)| {
         let name = option.tunable.name;
         let own = || rows.iter().filter(|row| row.option == name);
-        let is_settled = own().any(|row| row.finding.is_effect());
+        let is_settled = own().any(|row| is_effect(row.finding));
         own().next()?;
         Some(Importance { option: name.into(), share: variance / all.max(f64::MIN_POSITIVE), is_settled })
     };

@@ -69,7 +69,7 @@ impl Guest {
         let manifest = self.manifest();
         let one = |line: &str| {
             let (name, suite) = line.strip_prefix("borrowed ")?.split_once(" from ")?;
-            Some(format!("{name} {} from {suite}", version_of(&manifest, name).unwrap_or("unknown")))
+            Some(format!("{name} {} from {suite}", root::version_of(&manifest, name).unwrap_or("unknown")))
         };
         recipe.lines().filter_map(one).collect()
     }
@@ -81,7 +81,7 @@ impl Guest {
             |(name, said): &(&String, &mut String)| name.starts_with(VERSION) && said.starts_with(NO_LISTING);
         let manifest = self.manifest();
         for (name, said) in facts.iter_mut().filter(asked_in_vain) {
-            if let Some(version) = version_of(&manifest, &name[VERSION.len()..]) {
+            if let Some(version) = root::version_of(&manifest, &name[VERSION.len()..]) {
                 *said = version.to_string();
             }
         }
@@ -107,7 +107,7 @@ impl Guest {
     /// All of these packages are in it; where no list was written, they may be.
     pub(crate) fn has(&self, packages: &[String]) -> bool {
         let manifest = self.manifest();
-        manifest.is_empty() || packages.iter().all(|name| version_of(&manifest, name).is_some())
+        manifest.is_empty() || packages.iter().all(|name| root::version_of(&manifest, name).is_some())
     }
 
     /// What it takes on the disk.
@@ -119,13 +119,8 @@ impl Guest {
     /// Packages of the recipe that its release does not have.
     pub fn lacks(&self, recipe: &Recipe) -> Vec<String> {
         let manifest = self.manifest();
-        let has = |name: &str| manifest.lines().any(|line| line.split(' ').next() == Some(name));
-        recipe.packages.iter().filter(|name| !has(name)).cloned().collect()
+        recipe.packages.iter().filter(|name| root::version_of(&manifest, name).is_none()).cloned().collect()
     }
-}
-
-fn version_of<'a>(manifest: &'a str, package: &str) -> Option<&'a str> {
-    manifest.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix(' '))
 }
 
 /// `$XDG_CACHE_HOME/pickfs/guests`.

@@ -54,13 +54,9 @@ pub(crate) fn add(recipe: &Recipe, folder: &Path, root: &Path, say: &mut dyn FnM
 
 /// What the packages report of what is compiled: "zfs-dkms 2.1.11-1+deb12u1".
 pub(crate) fn manifest(recipe: &Recipe, packages: &str) -> String {
-    let line = |source: &ModuleSource| Some(format!("{} {}\n", source.package, version(packages, &source.tools)?));
+    let line =
+        |source: &ModuleSource| Some(format!("{} {}\n", source.package, root::version_of(packages, &source.tools)?));
     recipe.compiled.iter().filter_map(line).collect()
-}
-
-/// "package version", one a line.
-fn version<'m>(manifest: &'m str, package: &str) -> Option<&'m str> {
-    manifest.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix(' '))
 }
 
 struct Job<'r> {
@@ -77,7 +73,7 @@ struct Job<'r> {
 impl<'r> Job<'r> {
     fn of(recipe: &'r Recipe, source: &'r ModuleSource, folder: &Path, root: &Path) -> Result<Job<'r>> {
         let packages = root::manifest(root)?;
-        let version = version(&packages, &source.tools).with_context(|| {
+        let version = root::version_of(&packages, &source.tools).with_context(|| {
             format!("Debian {} has no {}; does its mirror have `contrib`?", recipe.release, source.tools)
         })?;
         let (version, kernel) = (version.to_string(), root::kernel_release(root)?);
@@ -116,9 +112,12 @@ impl<'r> Job<'r> {
         let temporary = self.desk.parent().context("the guest lies nowhere")?;
         root::unpack(self.recipe.release, &[], self.recipe.components(), &names, temporary, &self.desk)?;
         let packages = root::manifest(&self.desk)?;
-        let found = version(&packages, &self.source.package).unwrap_or("nothing");
+        let found = root::version_of(&packages, &self.source.package).unwrap_or("nothing");
         ensure!(found == self.version, "Debian's archive has {found} of it by now; remove the guest, and try again");
-        ensure!(version(&packages, &headers).is_some(), "Debian's archive has no {headers} any more; try again");
+        ensure!(
+            root::version_of(&packages, &headers).is_some(),
+            "Debian's archive has no {headers} any more; try again"
+        );
         for (name, program) in NAMES {
             // What is there already is the package's own.
             let _ = std::os::unix::fs::symlink(program, self.desk.join(name));

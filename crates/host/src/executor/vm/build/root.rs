@@ -128,6 +128,11 @@ pub(super) fn pack(folder: &Path, root: &Path) -> Result<()> {
     run(&words, Some(folder)).map(drop)
 }
 
+/// Of a package in a [`manifest`].
+pub(super) fn version_of<'m>(manifest: &'m str, package: &str) -> Option<&'m str> {
+    manifest.lines().find_map(|line| line.strip_prefix(package)?.strip_prefix(' '))
+}
+
 /// "package version" of all that is in it, by the names of the packages' files.
 pub(super) fn manifest(root: &Path) -> Result<String> {
     let entries = std::fs::read_dir(root.join("var/cache/apt/archives")).context("no packages in apt's cache")?;

@@ -262,12 +262,8 @@ impl Progress for FullScreen {
     }
 
     fn interim_analysis(&mut self, look: &Look, planned: usize, folded: &Folded) {
-        tell(&interim_analysis(look));
-        {
-            let mut view = self.shared.view();
-            view.clock.planned = planned;
-            look.leaving.iter().for_each(|leaving| view.clock.forget(&leaving.target));
-        }
+        tell(&interim_analysis(look, folded));
+        self.shared.view().clock.looked(look, planned);
         self.stand(folded);
     }
 
