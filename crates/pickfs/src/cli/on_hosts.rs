@@ -10,7 +10,7 @@ use pickfs_host::run::{count_stop_requests, tell};
 use pickfs_system::process::Interrupted;
 use std::path::{Path, PathBuf};
 
-const FAR_FOLDER: &str = ".cache/pickfs";
+pub(crate) const FAR_FOLDER: &str = ".cache/pickfs";
 
 // No doc comment: clap would take it for the verb's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -27,9 +27,6 @@ pub(crate) struct Hosts {
     #[arg(long, value_name = "DIR", requires = "host", default_value = FAR_FOLDER)]
     pub far_folder: String,
 }
-
-/// The usual folder on another machine for pickfs and its runs, from the user's own.
-pub(crate) const FAR_FOLDER: &str = ".cache/pickfs";
 
 /// What is to be run there.
 pub(crate) struct FarRequest<'a> {
