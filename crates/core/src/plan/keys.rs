@@ -114,7 +114,7 @@ keys! {
         other_speeds: Is(Flag), "false",
             "whether a simulated verdict is checked with processors half and twice as fast, one alone, and twice as many; only there";
         discard: Is(Choice(&["none", "fresh", "trim"])), "\"fresh\"",
-            "whether unused blocks are discarded (TRIM): `none`, `fresh` (all, before mkfs) or `trim` (fstrim too)";
+            "whether unused blocks are discarded (TRIM): `none`, `fresh` (all, before mkfs) or `trim` (what is free later, too)";
         duplicate: Is(Flag), "false",
             "whether the reference runs a second time, hidden, as a check of the machine; true unless given, but in simulations";
         backing: Own(Shape::Backing), "{ image = { dir = \".\", size = \"20GiB\" } }",

@@ -226,7 +226,7 @@ pub enum Discard {
     None,
     /// The whole range is discarded before mkfs.
     Fresh,
-    /// As `fresh`, and `fstrim` before each phase that starts on an empty file system.
+    /// As `fresh`, and what is free before each phase that starts on an empty file system.
     Trim,
 }
 

@@ -230,10 +230,12 @@ pub struct Panel {
 pub struct Row {
     pub target: usize,
     pub figure: Option<Figure>,
+    /// What `against` compares with.
+    pub(crate) reference: Option<usize>,
     /// Against the reference; `None` for the reference itself.
     pub against: Option<Comparison>,
-    /// Against every target, by its index, or against the reference alone where there are too many;
-    /// empty where nothing is compared.
+    /// Against every target, by its index; empty where there are too many, and where nothing is
+    /// compared.
     pub others: Vec<Option<Comparison>>,
     /// The values by round; of times alone.
     pub series: Series,
@@ -390,6 +392,9 @@ impl Row {
     /// Against any target. `None` where it was not judged: see
     /// [`super::judged_pairs::MOST_TARGETS`].
     pub fn compared_with(&self, reference: usize) -> Option<&Comparison> {
-        self.others.get(reference).and_then(Option::as_ref)
+        match self.others.get(reference) {
+            Some(found) => found.as_ref(),
+            None => self.against.as_ref().filter(|_| self.reference == Some(reference)),
+        }
     }
 }

@@ -99,7 +99,7 @@ fn build_panel(what: PanelSpec, series: &[Rounds], contest: &Contest, context: &
         let lacking = || missing::absent(context.case.holes, context.work, target);
         let absent = if figure.is_none() { lacking() } else { Absent::Present };
         let series = if is_time { points::series(&series[target]) } else { Series::default() };
-        Row { target, figure, against, others, absent, series, unproven_cache: false }
+        Row { target, figure, reference, against, others, absent, series, unproven_cache: false }
     };
     let targets = context.case.targets;
     let shown_targets = (0..targets.len()).filter(|&target| !targets[target].duplicate);
@@ -221,17 +221,15 @@ impl Pairing<'_> {
         Comparison::new(estimate, finding, name, self.metric, self.threshold)
     }
 
-    /// Each target against each but the reference's copy, by target and reference; of too many,
-    /// each against the plan's reference alone. A pair is compared once, that reference below: the
-    /// other way round it is the same comparison.
+    /// Each target against each but the reference's copy, by target and reference; none of too
+    /// many. A pair is compared once, that reference below: the other way round it is the same
+    /// comparison.
     fn each_with_each(&self) -> Vec<Vec<Option<Comparison>>> {
         let (count, reference) = (self.context.case.targets.len(), self.context.judgement.reference);
-        let mut found = vec![vec![None; count]; count];
         if count > MOST_TARGETS {
-            let below = reference.into_iter();
-            below.for_each(|below| (0..count).for_each(|above| found[above][below] = self.comparison(above, below)));
-            return found;
+            return Vec::new();
         }
+        let mut found = vec![vec![None; count]; count];
         for (a, b) in (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))) {
             let (above, below) = if reference == Some(a) { (b, a) } else { (a, b) };
             found[above][below] = self.comparison(above, below);

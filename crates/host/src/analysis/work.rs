@@ -131,7 +131,7 @@ fn headlines(context: &WorkContext, observed: &ObservedWork, times: Vec<Panel>) 
     };
     let mut panels: Vec<Panel> = observed.judged.headlines.iter().filter_map(panel_of).collect();
     if let ([judged], Some(first)) = (times.as_slice(), panels.first_mut()) {
-        (first.race, first.noise) = (judged.race.clone(), judged.noise.clone());
+        (first.race, first.noise, first.pairs) = (judged.race.clone(), judged.noise.clone(), judged.pairs.clone());
     }
     panels
 }

@@ -371,7 +371,12 @@ fn beyond(race: &Race, word: &str, context: &Context) -> String {
 }
 
 fn group(title: &str, targets: &[usize], race: &Race, panel: &Panel, context: &Context) -> String {
-    let ratio = |at: usize| panel.pairs.get(at, race.pick).map(|found| found.estimate.ratio);
+    // In the panel's own unit, or with many targets by their times.
+    let own = |at: usize| {
+        let row = panel.rows.iter().find(|row| row.target == at)?;
+        row.compared_with(race.pick).map(|found| found.estimate.ratio)
+    };
+    let ratio = |at: usize| own(at).or_else(|| panel.pairs.get(at, race.pick).map(|found| found.estimate.ratio));
     let mut found: Vec<(usize, Option<f64>)> = targets.iter().map(|at| (*at, ratio(*at))).collect();
     found.sort_by(|a, b| a.1.unwrap_or(0.0).total_cmp(&b.1.unwrap_or(0.0)));
     let shown = |(at, ratio): &(usize, Option<f64>)| {

@@ -17,17 +17,16 @@ pub fn sentence(found: &Difference, target: &str, reference: &str, threshold: f6
             percent(threshold)
         );
     }
+    let way = if found.share > 0.0 { "longer" } else { "less" };
     if let Some([low, high]) = found.noise {
+        let share = percent(found.share.abs());
+        let [low, high] = [low, high].map(|bound| signed_decimal(bound * 100.0, 1));
         return format!(
-            "{}: {target} and {reference} differ by {} in round 1, but over all rounds by {} to {} % (95 %), so it may be \
-             chance: no cause is named.",
-            found.phase,
-            percent(found.share.abs()),
-            signed_decimal(low * 100.0, 1),
-            signed_decimal(high * 100.0, 1)
+            "{}: {target} takes {share} {way} than {reference}, but {low} to {high} % over all rounds of the run (95 %), which \
+             do not show it: no cause is named.",
+            found.phase
         );
     }
-    let way = if found.share > 0.0 { "longer" } else { "less" };
     let towards = found.share.signum();
     let named: Vec<&Cause> = found.named().collect();
     let (busy, idle): (Vec<&Cause>, Vec<&Cause>) = named.iter().partition(|cause| cause.state == State::Busy);
@@ -379,15 +378,15 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_chance_has_no_cause() {
+    fn what_the_rounds_do_not_show_has_no_cause() {
         let reference = breakdown(100.0, &[(State::Busy, "VFS", 100.0, 0)]);
         let found = between(&breakdown(105.0, &[(State::Busy, "VFS", 105.0, 0)]), &reference).expect("a difference");
         let noisy = Difference { noise: Some([-0.012, 0.063]), ..found.clone() };
         assert_eq!([&found, &noisy].map(|found| found.has_causes(0.03)), [true, false]);
         assert_eq!(
             sentence(&noisy, "btrfs", "ext4", 0.03),
-            "write: btrfs and ext4 differ by 5 % in round 1, but over all rounds by −1.2 to +6.3 % (95 %), so it may be chance: no \
-             cause is named."
+            "write: btrfs takes 5 % longer than ext4, but −1.2 to +6.3 % over all rounds of the run (95 %), which do not show \
+             it: no cause is named."
         );
     }
 

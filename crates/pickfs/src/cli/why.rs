@@ -19,6 +19,7 @@ use pickfs_host::analysis::{self, owners};
 use pickfs_host::executor::Executor;
 use pickfs_host::executor::sim::{Explanation, NAME, Processor, Sim};
 use pickfs_host::executor::vm::RELEASES;
+use pickfs_host::render::Options;
 use pickfs_host::run::{self, Lines, Trust, tell};
 use pickfs_host::wording::text::wrapped;
 use pickfs_host::wording::why as words;
@@ -325,7 +326,8 @@ impl Arguments {
             bail!("no phase `{}` was explained; `pickfs report` shows the phases", phase.escape_debug());
         }
         let sameness: Vec<String> = cells.iter().filter_map(said_of_sameness).collect();
-        let [said, sameness] = [sentences, sameness.join("\n")].map(|sentences| filled(&sentences, width()));
+        let width = if self.output.is_some() { Options::default().width } else { width() };
+        let [said, sameness] = [sentences, sameness.join("\n")].map(|sentences| filled(&sentences, width));
         let mut text = format!("{said}\n{tables}{sameness}");
         let is_found = !found.is_empty();
         if self.format == "json" {
@@ -435,7 +437,8 @@ impl<'c> Compared<'c> {
         mut difference: owners::Difference,
     ) -> Compared<'c> {
         let names = cells.map(|cell| cell.target.name.as_str());
-        difference.noise = native::noise(of_run.folded, &cells[0].work, names, phases);
+        let share = (difference.share, plan.stop.threshold);
+        difference.noise = native::noise(of_run.folded, &cells[0].work, names, phases, share);
         let measured = of_run.model.is_some().then(|| native::measured(of_run.folded, &cells[0].work, names, phases));
         let stands = |measured: f64| owners::agrees(measured, difference.share, plan.stop.threshold);
         let agrees = measured.is_none_or(|measured| measured.is_some_and(stands));

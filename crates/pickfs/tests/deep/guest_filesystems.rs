@@ -249,6 +249,6 @@ fn a_property_that_is_not_in_effect_fails_its_cell() {
     let rows: [Row; 1] = [("fs = 'zfs'\nmount = ['compression=gzip-6']", 1)];
     lab.run_plan(&plan(&rows)).code(1);
     let why = common::failed(&lab.folded().cells[0]).to_string();
-    assert!(why.contains("asked for property compression=gzip-6, zfs shows gzip"), "{why}");
+    assert!(why.contains("asked for compression=gzip-6, `zfs get` shows gzip"), "{why}");
     lab.assert_nothing_left();
 }

@@ -33,8 +33,8 @@ pub struct Difference {
     pub rest_share: f64,
     /// What became of it where causes were taken away.
     pub proofs: Vec<Proof>,
-    /// Bounds of the share over the rounds of the run, at 95 %, where 0 is between them: another
-    /// round may have none of it.
+    /// Bounds of the share over the rounds of the run, at 95 %, where they do not show it: 0 is
+    /// between them, or they lie on its other side, or are below what matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<[f64; 2]>,
 }

@@ -63,7 +63,8 @@ impl Arguments {
         let before = counters(number);
         let rounds = measure(&mut drive, wish, &mut |what| eprintln!("{}: {what}", self.device.display()))?;
         let others = before.zip(counters(number)).and_then(|(before, after)| foreign(before, after, drive.sent()));
-        let base_name = pickfs_disks::like(&name, wish.kind == Kind::HardDisk);
+        // A device of a virtual machine may be called as no disk of its kind is.
+        let base_name = if wish.kind == Kind::HardDisk { "hdd-7200" } else { pickfs_disks::like(&name, false) };
         let base = pickfs_disks::find(base_name).context("a model that comes with pickfs")?;
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
         let about = About { name: &product(number, &name), date: &date, sectors: drive.sectors(), depth: wish.depth };

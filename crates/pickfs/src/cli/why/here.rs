@@ -51,7 +51,7 @@ pub(super) fn estimate(compared: &mut [Compared], plan: &Plan, folder: &Path) ->
     for one in compared {
         let phases = one.cells.map(|cell| seen.0.get(&(cell.target.name.clone(), cell.work.clone())));
         if let [Some(of), Some(reference)] = phases {
-            one.here = Estimate::of([of, reference], &one.phases);
+            one.here = Estimate::of([of, reference], &one.phases, one.difference.noise);
         }
     }
     Ok(())
@@ -100,10 +100,11 @@ impl Seen {
 
 impl Estimate {
     /// None where a phase was not seen.
-    fn of(both: [&Vec<Breakdown>; 2], phases: &[&str]) -> Option<Estimate> {
+    fn of(both: [&Vec<Breakdown>; 2], phases: &[&str], noise: Option<[f64; 2]>) -> Option<Estimate> {
         let [one, other] = both.map(|of| Breakdown::of(of, phases));
         let (one, other) = (one?, other?);
         let mut difference = owners::between(&one, &other)?;
+        difference.noise = noise;
         difference.phase = format!("{}, sampled here", difference.phase);
         Some(Estimate { difference, unowned_shares: [&one, &other].map(owners::unowned) })
     }

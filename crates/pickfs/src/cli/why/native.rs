@@ -85,8 +85,15 @@ pub(super) fn measured(folded: &Folded, work: &str, [target, reference]: [&str; 
     (other > 0.0).then(|| one / other - 1.0)
 }
 
-/// Bounds of the same over the rounds, at 95 %, where 0 is between them; none of too few rounds.
-pub(super) fn noise(folded: &Folded, work: &str, names: [&str; 2], phases: &[&str]) -> Option<[f64; 2]> {
+/// Bounds of the same over the rounds, at 95 %, where they do not show the share of one of them;
+/// none of too few rounds.
+pub(super) fn noise(
+    folded: &Folded,
+    work: &str,
+    names: [&str; 2],
+    phases: &[&str],
+    (share, threshold): (f64, f64),
+) -> Option<[f64; 2]> {
     let time = |cell: &FoldedCell| {
         let of_phases = |(phase, metric, _): &(&str, &str, f64)| *metric == "time_ns" && phases.contains(phase);
         folded.samples(cell).filter(of_phases).map(|(.., ns)| ns).sum::<f64>()
@@ -95,8 +102,9 @@ pub(super) fn noise(folded: &Folded, work: &str, names: [&str; 2], phases: &[&st
         names.map(|name| done(folded, work, name).map(|cell| (cell.round, time(cell))).collect::<BTreeMap<_, _>>());
     let ratio = |(round, time): (&u32, &f64)| Some((time / reference.get(round)?).ln());
     let logs: Vec<f64> = target.iter().filter_map(ratio).collect();
-    let (low, high) = paired_ratio(&logs, 0.95)?.interval?;
-    (low <= 1.0 && high >= 1.0).then_some([low - 1.0, high - 1.0])
+    let [low, high] = paired_ratio(&logs, 0.95)?.interval.map(|(low, high)| [low - 1.0, high - 1.0])?;
+    let shows = if share > 0.0 { low > 0.0 && high >= threshold } else { high < 0.0 && low <= -threshold };
+    (!shows).then_some([low, high])
 }
 
 #[cfg(test)]
@@ -160,11 +168,15 @@ mod tests {
 
     #[test]
     fn what_rounds_do_not_show_is_noise() {
-        for (times, is_noise) in [
-            (vec![(110.0, 100.0), (90.0, 100.0), (105.0, 100.0), (96.0, 100.0)], true),
-            (vec![(110.0, 100.0), (109.0, 100.0), (111.0, 101.0), (110.0, 99.0)], false),
+        let longer = vec![(110.0, 100.0), (109.0, 100.0), (111.0, 101.0), (110.0, 99.0)];
+        let hardly = vec![(101.0, 100.0), (101.1, 100.0), (101.0, 100.1), (100.9, 100.0)];
+        for (times, share, is_noise) in [
+            (vec![(110.0, 100.0), (90.0, 100.0), (105.0, 100.0), (96.0, 100.0)], 0.1, true),
+            (longer.clone(), 0.1, false),
+            (longer, -0.1, true),
+            (hardly, 0.05, true),
             // Too few for bounds.
-            (vec![(110.0, 100.0), (90.0, 100.0)], false),
+            (vec![(110.0, 100.0), (90.0, 100.0)], 0.1, false),
         ] {
             let mut folded = Folded::default();
             for (round, (btrfs, ext4)) in (1..).zip(&times) {
@@ -172,7 +184,8 @@ mod tests {
                     take_cell(&mut folded, (&format!("{round}{name}"), name, round), &[("write", *ns)], Outcome::Done);
                 }
             }
-            assert_eq!(noise(&folded, "tree", ["btrfs", "ext4"], &["write"]).is_some(), is_noise, "{times:?}");
+            let found = noise(&folded, "tree", ["btrfs", "ext4"], &["write"], (share, 0.03));
+            assert_eq!(found.is_some(), is_noise, "{times:?}, {share}");
         }
     }
 

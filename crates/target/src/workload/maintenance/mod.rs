@@ -72,7 +72,7 @@ impl Operation {
             }
             Operation::Balance => "all data and metadata written anew to other places, while mounted",
             Operation::Quota => "quota switched on, until all that is there is counted",
-            Operation::Trim => "all free space discarded (fstrim)",
+            Operation::Trim => "all free space discarded (fstrim; zpool trim of zfs)",
             Operation::Shrink => "made half as large, with files where it is cut off",
             Operation::Check => "unmounted, checked without repair, mounted",
         }

@@ -131,7 +131,8 @@ fn play(stage: &mut Stage, disk: &Disk, source: &Staged) -> Result<()> {
     let words = ["cp", "--reflink=auto", "--sparse=auto", &text(&image.file), &text(&clone.file)];
     let (at, before) = (stage.root(), Room::at(&stage.root())?.unused);
     let copied = |p: &mut AfterPhase, ()| {
-        p.reads_at_least_stored(read_by_copy(before.saturating_sub(Room::at(&at)?.unused), allocated(&clone)?));
+        let taken = before.saturating_sub(Room::at(&at)?.unused);
+        p.reads_at_least_stored(read_by_copy(taken, allocated(&clone)?).min(disk.database));
         say_allocated(p, &clone)
     };
     stage.phase_then("clone", |p| p.command(words), copied)?;
@@ -242,7 +243,8 @@ fn say_allocated(p: &mut AfterPhase, image: &DiskImage) -> Result<()> {
 }
 
 /// Bytes that a copy must have read which has taken this much new room: half of it, as metadata is
-/// part of it too. One that shares its blocks takes little, and may read nothing.
+/// part of it too; of several copies of each block less than they take. One that shares its blocks
+/// takes little, and may read nothing.
 fn read_by_copy(taken: u64, allocated: u64) -> u64 {
     if taken < allocated / 2 { 0 } else { taken / 2 }
 }
