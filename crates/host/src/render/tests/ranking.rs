@@ -4,7 +4,8 @@ use super::lab::*;
 use crate::analysis::{AcrossVerdict, Model, between_machines};
 use crate::render::{Document, Kind, Options, names, written};
 use crate::wording::ranking::ranking;
-use pickfs_core::journal::{BackingHardware, Disk, Hardware, Provenance, RawSpeed, Record};
+use pickfs_core::journal::{BackingHardware, Disk, Hardware, Outcome, Provenance, RawSpeed, Record};
+use pickfs_core::plan::{Headline, Judged};
 use std::collections::BTreeMap;
 
 const FIVE: [&str; 5] = ["ext4", "xfs", "btrfs", "jfs", "nilfs2"];
@@ -113,8 +114,8 @@ fn many_targets_are_told_apart_as_few_are() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let factors: Vec<f64> = (0..32).map(|at| 1.0 + 0.2 * f64::from(at)).collect();
     let models = [1, 2, 3, 4].map(|seed| Lab::seeded(&names, seed).rounds(16, &factors).model());
-    let others = &models[0].works[0].phases[0].rows[2].others;
-    assert!(others[0].is_some() && others[1].is_none());
+    let row = &models[0].works[0].phases[0].rows[2];
+    assert!(row.compared_with(0).is_some() && row.compared_with(1).is_none());
     let places = &ranking(&models[..1])[0].places;
     assert_eq!(places.len(), 32, "{places:?}");
     assert!(places[1].against.starts_with("×1.2"), "{places:?}");
@@ -122,6 +123,26 @@ fn many_targets_are_told_apart_as_few_are() {
     let across = between_machines(&named);
     assert_eq!((across[0].rows.len(), across[0].left_out.len()), (31, 0));
     assert!(matches!(&across[0].verdict, AcrossVerdict::Pick { target, .. } if target == "target 0"));
+}
+
+/// It is judged by times, and its report shows what the program measured in their place.
+#[test]
+fn a_verdict_on_results_of_another_program_keeps_its_ratios() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    let shown = Headline { phase: "write".into(), metric: "bytes_per_second".into(), name: "write: rate".into() };
+    lab.plan.works[0].judged = Judged { phases: vec!["write".into()], headlines: vec![shown], ..Judged::default() };
+    lab.plan.stop.rounds = Some(12);
+    for round in 1..=12 {
+        for (at, seconds) in [1.0, 1.25, 1.5].into_iter().enumerate() {
+            let (cell, seconds) = (lab.begin(at, round), seconds + 0.001 * f64::from(round));
+            lab.sample(&cell, "write", "time_ns", seconds * 1e9);
+            lab.sample(&cell, "write", "bytes_per_second", 1e8 / seconds);
+            lab.end(&cell, Outcome::Done);
+        }
+    }
+    let model = lab.model();
+    let ratios: Vec<String> = ranking(&[model])[0].places.iter().map(|place| place.against.clone()).collect();
+    assert!(ratios[1].starts_with("×1.2") && ratios[2].starts_with("×1.49"), "{ratios:?}");
 }
 
 #[test]
