@@ -22,7 +22,7 @@ mod writer;
 pub use edit::{cut, scale};
 pub use file::{is_one, read};
 pub use not_recorded::NotRecorded;
-pub use op::{Class, Kind, MOST_ERRNO, Op, Target, attribute};
+pub use op::{Class, Kind, MOST_ERRNO, Op, SENDFILE, Target, attribute};
 pub use paths::{Names, Numbering, PathNode, Paths};
 pub use stats::{ClassCount, Stats};
 pub use writer::Writer;

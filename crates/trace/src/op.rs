@@ -206,6 +206,10 @@ impl Op {
     }
 }
 
+/// In the flags of a [`Kind::CopyRange`] without a place to write at: by sendfile(2), which reads
+/// and writes all bytes where copy_file_range(2) may share blocks.
+pub const SENDFILE: u64 = 4;
+
 /// Names of extended attributes are numbers too: those of the system that programs ask for, then
 /// the user's.
 pub mod attribute {

@@ -56,8 +56,9 @@ fn measures(line: &str) -> Result<(Vec<Measure>, bool), String> {
     let round = round.parse().ok().filter(|round| (1..=1000).contains(round));
     let round = round.ok_or("has no round from 1 to 1000")?;
     let value = positive(value).ok_or("has no value above 0")?;
-    let convert = conversion(unit, "HIB")
-        .ok_or_else(|| format!("has the unit {unit:?}; write s, ms, us, ns, MB/s, MiB/s, IOPS or any rate as N/s"))?;
+    let convert = conversion(unit, "HIB").ok_or_else(|| {
+        format!("has the unit {unit:?}; write s, ms, us, ns, MB/s, MiB/s, GiB/s, IOPS or any rate as N/s")
+    })?;
     if target.is_empty() || phase.is_empty() {
         return Err("names no target or no phase".to_string());
     }

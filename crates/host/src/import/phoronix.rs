@@ -32,7 +32,7 @@ impl Importer for Phoronix {
         let mut figures = Figures::default();
         let results = results(text)?;
         ensure!(!results.is_empty(), "there is no <Result> in it");
-        results.iter().for_each(|result| result.tell(&mut figures));
+        results.iter().for_each(|result| result.tell(&result.phase(&results), &mut figures));
         super::drop_sums(&mut figures);
         Ok(Contents::Figures(figures))
     }
@@ -106,7 +106,7 @@ impl ResultElement {
         text(&self.fields, name)
     }
 
-    fn tell(&self, figures: &mut Figures) {
+    fn tell(&self, phase: &str, figures: &mut Figures) {
         let scale = self.field("Scale");
         let Some(convert) = conversion(scale, self.field("Proportion")) else {
             let why = format!("{}: `{scale}` is neither a time nor a rate", self.field("Title"));
@@ -117,21 +117,27 @@ impl ResultElement {
             for entry in &self.entries {
                 let (target, work) = (text(entry, "Identifier").to_string(), self.field("Title").to_string());
                 let about = About::Target { target, work };
-                figures.doubt(about, &self.phase(), "pts/fio prints MB/s and means MiB/s".into());
+                figures.doubt(about, phase, "pts/fio prints MB/s and means MiB/s".into());
             }
         }
         if self.field("Proportion") != "LIB" {
             figures.time_of("one GiB, or of a thousand of what a rate counts");
         }
-        self.entries.iter().for_each(|entry| self.entry(entry, convert, figures));
+        self.entries.iter().for_each(|entry| self.entry(entry, phase, &convert, figures));
     }
 
-    fn phase(&self) -> String {
+    /// A test that has the same in several units, such as MB/s and IOPS, has a phase for each.
+    fn phase(&self, all: &[ResultElement]) -> String {
+        let fields =
+            |one: &ResultElement| ["Title", "Description", "Arguments"].map(|name| text(&one.fields, name).to_string());
+        let scale = self.field("Scale");
+        let is_repeated = all.iter().any(|one| fields(one) == fields(self) && one.field("Scale") != scale);
         let name = [self.field("Description"), self.field("Arguments")].into_iter().find(|text| !text.is_empty());
-        name.unwrap_or("result").to_string()
+        let name = name.unwrap_or("result");
+        if is_repeated { format!("{name}, {scale}") } else { name.to_string() }
     }
 
-    fn entry(&self, entry: &Fields, convert: Convert, figures: &mut Figures) {
+    fn entry(&self, entry: &Fields, phase: &str, convert: &Convert, figures: &mut Figures) {
         let text = |name: &str| text(entry, name);
         let raw = if text("RawString").is_empty() { text("Value") } else { text("RawString") };
         let values: Vec<Option<f64>> = raw.split(':').map(positive).collect();
@@ -142,7 +148,7 @@ impl ResultElement {
                 figures.add(Measure {
                     target: Some(text("Identifier").to_string()),
                     work: self.field("Title").to_string(),
-                    phase: self.phase(),
+                    phase: phase.to_string(),
                     metric: metric.to_string(),
                     round: rounds.as_ref().map(|rounds| rounds[at]),
                     value,
@@ -153,24 +159,51 @@ impl ResultElement {
 }
 
 /// A value -> metrics with their values; the first is the time that is judged.
-pub(super) type Convert = fn(f64) -> Vec<(&'static str, f64)>;
+pub(super) type Convert = Box<dyn Fn(f64) -> Vec<(&'static str, f64)>>;
 
-/// A rate becomes the time for one GiB, or for a thousand of what it counts.
+/// Seconds in units of time.
+const TIMES: [(&str, f64); 9] = [
+    ("Seconds", 1.0),
+    ("sec", 1.0),
+    ("s", 1.0),
+    ("Milliseconds", 1e-3),
+    ("ms", 1e-3),
+    ("Microseconds", 1e-6),
+    ("us", 1e-6),
+    ("Nanoseconds", 1e-9),
+    ("ns", 1e-9),
+];
+
+/// Bytes in units of rates.
+const RATES: [(&str, f64); 10] = [
+    ("B/s", 1.0),
+    ("KB/s", 1e3),
+    ("kB/s", 1e3),
+    ("KiB/s", 1024.0),
+    ("MB/s", 1e6),
+    ("MiB/s", 1048576.0),
+    ("GB/s", 1e9),
+    ("GiB/s", 1073741824.0),
+    ("TB/s", 1e12),
+    ("TiB/s", 1099511627776.0),
+];
+
+/// A rate becomes the time for one GiB, or for a thousand of what it counts. `None` for any other
+/// unit, and for rates of bytes or bits whose size is not known here: they are no operations.
 pub(super) fn conversion(scale: &str, proportion: &str) -> Option<Convert> {
-    let rate = |convert: Convert| (proportion != "LIB").then_some(convert);
-    Some(match scale {
-        "Seconds" | "sec" | "s" => |value| vec![("time_ns", nanoseconds(value))],
-        "Milliseconds" | "ms" => |value| vec![("time_ns", value * 1e6)],
-        "Microseconds" | "us" => |value| vec![("time_ns", value * 1e3)],
-        "Nanoseconds" | "ns" => |value| vec![("time_ns", value)],
-        "MB/s" => rate(|value| bytes(value * 1e6))?,
-        "MiB/s" => rate(|value| bytes(value * 1048576.0))?,
-        "GB/s" => rate(|value| bytes(value * 1e9))?,
-        "KB/s" | "kB/s" => rate(|value| bytes(value * 1e3))?,
-        "TPS" | "IOPS" => rate(operations)?,
-        other if other.ends_with("/s") || other.ends_with("Per Second") => rate(operations)?,
-        _ => return None,
-    })
+    let size_in = |units: &[(&str, f64)]| units.iter().find(|(unit, _)| *unit == scale).map(|(_, size)| *size);
+    if let Some(seconds) = size_in(&TIMES) {
+        return Some(Box::new(move |value| vec![("time_ns", nanoseconds(value * seconds))]));
+    }
+    let lower = scale.to_lowercase();
+    let is_of_bytes = ["b/s", "bit/s", "bits/s", "byte/s", "bytes/s"].iter().any(|end| lower.ends_with(end));
+    let is_rate = ["TPS", "IOPS"].contains(&scale) || scale.ends_with("/s") || scale.ends_with("Per Second");
+    match size_in(&RATES) {
+        _ if proportion == "LIB" => None,
+        Some(size) => Some(Box::new(move |value| bytes(value * size))),
+        None if is_rate && !is_of_bytes => Some(Box::new(operations)),
+        None => None,
+    }
 }
 
 fn bytes(a_second: f64) -> Vec<(&'static str, f64)> {

@@ -298,6 +298,40 @@ fn files_of_a_label_are_rounds_only_if_somebody_says_so() {
 }
 
 #[test]
+fn a_test_of_phoronix_has_a_phase_for_each_of_its_units() {
+    let result = |scale: &str, value: &str| {
+        format!(
+            "<Result><Title>FIO</Title><Description>Read</Description><Scale>{scale}</Scale><Proportion>HIB</Proportion>\
+             <Data><Entry><Identifier>A</Identifier><Value>{value}</Value></Entry></Data></Result>"
+        )
+    };
+    let all = [result("GiB/s", "2"), result("IOPS", "4")].concat();
+    let found = figures("phoronix", &format!("<PhoronixTestSuite>{all}</PhoronixTestSuite>"));
+    let times: Vec<(&str, f64)> = found
+        .measures
+        .iter()
+        .filter(|one| one.metric == "time_ns")
+        .map(|one| (one.phase.as_str(), one.value))
+        .collect();
+    assert_eq!(times, [("Read, GiB/s", 5e8), ("Read, IOPS", 2.5e11)]);
+}
+
+/// What is not known here is refused: one GiB/s is no operation a second.
+#[test]
+fn rates_of_bytes_are_no_operations() {
+    let text = |unit: &str| format!("round,target,phase,value,unit\n1,a,read,2,{unit}\n");
+    for (unit, bytes) in [("B/s", 2.0), ("KiB/s", 2048.0), ("GiB/s", 2147483648.0), ("TB/s", 2e12)] {
+        let found = figures("csv", &text(unit));
+        let rate = found.measures.iter().find(|one| one.metric == "bytes_per_second").map(|one| one.value);
+        assert_eq!(rate, Some(bytes), "{unit}");
+    }
+    for unit in ["Mbit/s", "gb/s", "PiB/s", "Bytes/s"] {
+        let refused = super::csv::Csv.read(&text(unit)).map(drop).expect_err(unit).to_string();
+        assert!(refused.contains("has the unit"), "{unit}: {refused}");
+    }
+}
+
+#[test]
 fn a_composite_of_phoronix_is_read_by_its_scales() {
     let entry = |name: &str, raw: &str| {
         format!("<Entry><Identifier>{name}</Identifier><Value>1</Value><RawString>{raw}</RawString></Entry>")

@@ -6,6 +6,7 @@
 //! threads), after which the process is stopped for good.
 
 use super::process::process_id;
+use super::seccomp::ARCHITECTURE;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -173,6 +174,11 @@ fn information(tid: i32) -> io::Result<libc::ptrace_syscall_info> {
     Ok(found)
 }
 
+/// None of ours for a program of another architecture, whose numbers mean other calls.
+fn number(found: &libc::ptrace_syscall_info, number: u64) -> i64 {
+    if found.arch == ARCHITECTURE { number as i64 } else { -1 }
+}
+
 fn entry(tid: i32) -> io::Result<Stop> {
     let found = information(tid)?;
     if found.op != libc::PTRACE_SYSCALL_INFO_SECCOMP {
@@ -180,7 +186,7 @@ fn entry(tid: i32) -> io::Result<Stop> {
     }
     // SAFETY: for this `op` the kernel has filled that member.
     let call = unsafe { found.u.seccomp };
-    Ok(Stop::Entry(Call { number: call.nr as i64, arguments: call.args }))
+    Ok(Stop::Entry(Call { number: number(&found, call.nr), arguments: call.args }))
 }
 
 /// Before or after a call: of programs without a filter both are seen.
@@ -189,7 +195,7 @@ fn at_call(tid: i32) -> io::Result<Stop> {
     if found.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
         // SAFETY: for this `op` the kernel has filled that member.
         let call = unsafe { found.u.entry };
-        return Ok(Stop::Entry(Call { number: call.nr as i64, arguments: call.args }));
+        return Ok(Stop::Entry(Call { number: number(&found, call.nr), arguments: call.args }));
     }
     if found.op != libc::PTRACE_SYSCALL_INFO_EXIT {
         return Err(io::ErrorKind::InvalidData.into());

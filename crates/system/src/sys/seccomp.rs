@@ -22,11 +22,11 @@ pub struct Filter<'a> {
 }
 
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xC000_003E; // AUDIT_ARCH_X86_64
+pub(super) const ARCHITECTURE: u32 = 0xC000_003E; // AUDIT_ARCH_X86_64
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xC000_00B7; // AUDIT_ARCH_AARCH64
+pub(super) const ARCHITECTURE: u32 = 0xC000_00B7; // AUDIT_ARCH_AARCH64
 #[cfg(target_arch = "riscv64")]
-const ARCHITECTURE: u32 = 0xC000_00F3; // AUDIT_ARCH_RISCV64
+pub(super) const ARCHITECTURE: u32 = 0xC000_00F3; // AUDIT_ARCH_RISCV64
 
 /// Offsets in `struct seccomp_data` (linux/seccomp.h).
 const NUMBER: u32 = 0;

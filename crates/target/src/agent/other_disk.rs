@@ -48,12 +48,16 @@ pub(crate) fn make(works: &[Work], runner: &mut StepRunner, link: &mut Link) -> 
     Ok(())
 }
 
+/// Directories are read in the order of a hash: in each run in the same.
+const UUID: &str = "7069636b-6673-4000-8000-000000000000";
+
 /// mke2fs makes a `lost+found`, which is nothing of the tree.
 fn fill(tree: &Path, image: &Path, runner: &mut StepRunner, link: &mut Link) -> Result<()> {
     let (bytes, entries) = size(tree)?;
     let [tree, image] = [tree, image].map(|path| path.display().to_string());
     let (blocks, inodes) = ((bytes / BLOCK).to_string(), (entries + 64).to_string());
     let mut words = argv(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal"]);
+    words.extend(argv(["-U", UUID, "-E", &format!("hash_seed={UUID}")]));
     words.extend(argv(["-N", &inodes, "-d", &tree, &image, &blocks]));
     runner.take(Step::run("put the tree on a separate disk", words), link)?;
     let remove = ["debugfs", "-w", "-R", "rmdir lost+found", &image];

@@ -3,7 +3,7 @@
 
 #![expect(non_upper_case_globals, reason = "calls have the C library's names")]
 
-use crate::{Kind, Op};
+use crate::{Kind, Op, SENDFILE};
 use libc::*;
 use pickfs_system::sys::ptrace::Call;
 use pickfs_system::sys::seccomp::Filter;
@@ -262,7 +262,7 @@ fn moving(call: &Call) -> Option<Request> {
         SYS_sendfile => {
             let offsets = Length::Offsets { from: c, to: 0 };
             let second = Place::Descriptor(a as i32);
-            FileCall { second, length: offsets, ..on_file(CopyRange, b).range(0, d) }
+            FileCall { second, length: offsets, ..on_file(CopyRange, b).range(0, d).flags(SENDFILE) }
         }
         SYS_ioctl => {
             let second = Place::Descriptor(c as i32);
@@ -374,7 +374,8 @@ fn bookkeeping(call: &Call) -> Option<Request> {
         SYS_execve | SYS_execveat => Request::Execute,
         SYS_wait4 | SYS_waitid => Request::Wait,
         SYS_mmap => {
-            let writes = c & PROT_WRITE as u64 != 0 && d & 0x0f == MAP_SHARED as u64;
+            let is_shared = [MAP_SHARED, MAP_SHARED_VALIDATE].contains(&(d as i32 & MAP_TYPE));
+            let writes = c & PROT_WRITE as u64 != 0 && is_shared;
             Request::Map { descriptor: e as i32, length: b, offset: f, writes }
         }
         SYS_munmap => Request::Unmap { address: a, length: b },

@@ -157,7 +157,7 @@ impl Looker<'_> {
             Length::Offsets { from, to } => {
                 let number = |address| self.memory(address, 8).map(|bytes| word(&bytes));
                 let (from, to) = ((from != 0).then(|| number(from)), (to != 0).then(|| number(to)));
-                op.flags = u64::from(from.is_some()) | u64::from(to.is_some()) << 1 | to.flatten().unwrap_or(0) << 2;
+                op.flags |= u64::from(from.is_some()) | u64::from(to.is_some()) << 1 | to.flatten().unwrap_or(0) << 2;
                 op.offset = from.flatten().unwrap_or(0);
                 true
             }
@@ -171,7 +171,8 @@ impl Looker<'_> {
         if op.kind == Kind::Clone {
             return self.clone_of(op, call, named, second);
         }
-        let (has_from, has_to, to) = (op.flags & 1 != 0, op.flags & 2 != 0, op.flags >> 2);
+        let (has_from, has_to) = (op.flags & 1 != 0, op.flags & 2 != 0);
+        let to = if has_to { op.flags >> 2 } else { 0 };
         match (named, second) {
             (FileOperand::Object(from), FileOperand::Object(to)) => watched(Op { object: from, other: to, ..op }),
             (FileOperand::Object(object), _) => {

@@ -908,7 +908,11 @@ EXPORT struct folder *fdopendir(int file)
 	flags = (about.st_mode & S_IFMT) == S_IFDIR ? stopping(SYS_fcntl, WITH(file, F_GETFL)) : -ENOTDIR;
 	if (!failed(flags) && (flags & O_ACCMODE) == O_WRONLY)
 		flags = -EINVAL;
-	return returned(flags) < 0 ? NULL : folder_of(file, about.st_blksize);
+	if (returned(flags) < 0)
+		return NULL;
+	/* As glibc does it. */
+	ON_FILE(SYS_fcntl, file, F_SETFD, FD_CLOEXEC);
+	return folder_of(file, about.st_blksize);
 }
 
 static void lock(struct folder *folder)

@@ -29,6 +29,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Where a target finds its simulated disks.
 pub(crate) fn target_disks(count: usize) -> Vec<PathBuf> {
@@ -248,7 +249,8 @@ impl Simulations {
             regions.push(once(&common.join(DATA_DISK), DATA_DISK, open)?);
         }
         if let Some(tree) = self.tree(cell) {
-            regions.push(once(&common.join(format!("tree-{}", cell.work.name)), OTHER_DISK, || reading(&tree))?);
+            let file = common.join(format!("tree-{:016x}", xxh3_64(cell.work.name.as_bytes())));
+            regions.push(once(&file, OTHER_DISK, || reading(&tree))?);
         }
         Ok(regions)
     }
@@ -453,7 +455,7 @@ fn reading(file: &Path) -> Result<File> {
 
 fn root_region(guest: &Guest, folder: &Path) -> Result<Region> {
     let (root, _) = guest.root()?;
-    once(&folder.join(format!("root-{}", guest.name.replace('/', "-"))), ROOT_DISK, || reading(&root))
+    once(&folder.join(format!("root-{:016x}", xxh3_64(guest.name.as_bytes()))), ROOT_DISK, || reading(&root))
 }
 
 /// A region that is the same for all cells of a run.

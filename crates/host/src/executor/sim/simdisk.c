@@ -55,6 +55,8 @@ struct entry {
 
 struct simdisk {
 	struct header *header;
+	/* Not the guest's root, nor a disk that is only read from. */
+	int is_target;
 	char *data;
 	struct record *record;
 	u64 record_bytes;
@@ -120,7 +122,7 @@ static struct request *taken(struct simdisk *d, unsigned int tag, u64 when)
 		d->entries[tag]->done = when;
 	d->entries[tag] = NULL;
 	d->requests[tag] = NULL;
-	waits_ended(rq, when - d->begun[tag], sim_parts(d->model, tag));
+	waits_ended(rq, when - d->begun[tag], sim_parts(d->model, tag), d->is_target);
 	return rq;
 }
 
@@ -360,7 +362,9 @@ static int make_zones(struct gendisk *disk, const struct zbc *zbc)
 #if !SINCE(6, 9)
 	struct request_queue *q = disk->queue;
 
-#if SINCE(6, 0)
+#if SINCE(6, 8)
+	disk_set_zoned(disk);
+#elif SINCE(6, 0)
 	disk_set_zoned(disk, BLK_ZONED_HM);
 #else
 	blk_queue_set_zoned(disk, BLK_ZONED_HM);
@@ -443,6 +447,11 @@ static int make_disk(struct simdisk *d)
 		.zone_write_granularity = zbc ? ZBC_PHYSICAL_SECTORS << 9 : 0,
 		.features = (rotates ? BLK_FEAT_ROTATIONAL : 0) | (forgets ? BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA : 0) |
 			    (zbc ? BLK_FEAT_ZONED : 0),
+#else
+		.zoned = zbc != NULL,
+		.chunk_sectors = zbc ? zbc->size : 0,
+		.max_zone_append_sectors = zbc ? zbc->size : 0,
+		.zone_write_granularity = zbc ? ZBC_PHYSICAL_SECTORS << 9 : 0,
 #endif
 	};
 
@@ -530,7 +539,7 @@ static int start(struct simdisk *d, u64 bytes)
 #if !SINCE(6, 14)
 	d->tags.flags = BLK_MQ_F_SHOULD_MERGE;
 #endif
-#if SINCE(5, 13)
+#if SINCE(5, 15)
 	if (!d->header->words[SIM_ROTATIONAL])
 		d->tags.flags |= BLK_MQ_F_NO_SCHED_BY_DEFAULT;
 #endif
@@ -569,6 +578,8 @@ static int attach(const char *text, const struct kernel_param *parameter)
 	if (!d)
 		return -ENOMEM;
 	d->header = memremap(at, bytes, MEMREMAP_WB);
+	if (d->header)
+		d->is_target = !strncmp(d->header->serial, "pickfs-target", 13);
 	if (d->header)
 		d->model = vzalloc(sim_bytes(d->header->words));
 	if (d->model)

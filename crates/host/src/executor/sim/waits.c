@@ -242,13 +242,16 @@ void waits_began(void)
 	acted = 1;
 }
 
-void waits_ended(struct request *rq, u64 took, const sim_word *parts)
+void waits_ended(struct request *rq, u64 took, const sim_word *parts, int is_target)
 {
 	struct wait *wait = &waits[waits_kind(rq)];
 
-	wait->requests++;
-	wait->bytes += blk_rq_bytes(rq);
-	wait->took += took;
+	/* Others take time that the target waits for, and are no requests of its own. */
+	if (is_target) {
+		wait->requests++;
+		wait->bytes += blk_rq_bytes(rq);
+		wait->took += took;
+	}
 	under_way--;
 	/* Where a task runs, something else has woken the processor for it. */
 	if (is_idle_task(current) || wait_goes_on()) {

@@ -13,6 +13,6 @@ int waits_kind(struct request *rq);
 /* A request has come; interrupts are off, as below. */
 void waits_began(void);
 /* A request has ended, `took` nanoseconds after it came, which are of these parts of the model's; interrupts are off. */
-void waits_ended(struct request *rq, u64 took, const sim_word *parts);
+void waits_ended(struct request *rq, u64 took, const sim_word *parts, int is_target);
 
 #endif

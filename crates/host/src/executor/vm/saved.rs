@@ -38,11 +38,25 @@ pub(crate) fn find_or_make(guest: &Guest, machine: &qemu::Machine, folder: &Path
     let sizes = machine.disks.iter().map(|disk| size(&disk.file)).collect::<Result<Vec<_>>>()?;
     let caches: Vec<&str> = machine.disks.iter().map(cache_of_blank).collect();
     let qemu::Machine { memory_bytes, processors, bus, other_disk, kernel_words, .. } = machine;
-    let words = format!("{memory_bytes} {processors} {bus:?} {sizes:?} {caches:?} {other_disk:?} {kernel_words}");
+    let words = format!(
+        "{} {memory_bytes} {processors} {bus:?} {sizes:?} {caches:?} {other_disk:?} {kernel_words}",
+        processor(machine)
+    );
     // What the run has brought along is there when it boots.
     let is_lasting = machine.data.is_none() && other_disk.is_none();
     let alike = Alike { guest, initramfs: &machine.initramfs, words, is_lasting };
     kept::find_or_make(&alike, folder, |file| fill(guest, machine, folder, file, run))
+}
+
+/// A kernel that has booted has made itself fit for its processor: for the emulated one, or for
+/// this host's.
+fn processor(machine: &qemu::Machine) -> String {
+    let of_host = || {
+        let all = procfs::CpuInfo::current().ok()?;
+        Some(format!("{} {:?}", all.model_name(0)?, all.flags(0)?))
+    };
+    let host = if machine.accelerator == "tcg" { None } else { of_host() };
+    format!("{} {}", machine.accelerator, host.unwrap_or_default())
 }
 
 /// Saves such a machine with empty disks into the file.

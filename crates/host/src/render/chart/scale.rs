@@ -48,7 +48,13 @@ impl Scale {
         match self.kind {
             Kind::Linear => linear_ticks(self.low, self.high, most, unit),
             Kind::Logarithmic => logarithmic_ticks(self.low, self.high, most),
-            Kind::Nines => (0..=9).map(nines).filter(|share| place(Kind::Nines, *share) <= self.high + 1e-9).collect(),
+            Kind::Nines => {
+                let is_shown = |share: &f64| {
+                    let place = place(Kind::Nines, *share);
+                    place >= self.low - 1e-9 && place <= self.high + 1e-9
+                };
+                (0..=9).map(nines).filter(is_shown).collect()
+            }
         }
     }
 }

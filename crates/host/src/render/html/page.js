@@ -71,7 +71,7 @@
   let sorted = null;
   const sortBy = (number, descending) => {
     sorted = number === null ? null : [number, descending];
-    const key = row => parseFloat(row.querySelector(`td[data-o="${number}"]`)?.dataset.v ?? Number.MAX_VALUE);
+    const key = row => parseFloat(row.querySelector(`td[data-o="${number}"]`)?.dataset.v || Number.MAX_VALUE);
     const rows = all('tbody tr[data-t]', matrix).map((row, at) => [row, number === null ? at : key(row) * (descending ? -1 : 1)]);
     rows.sort((a, b) => (Math.abs(a[1]) === Number.MAX_VALUE) - (Math.abs(b[1]) === Number.MAX_VALUE) || a[1] - b[1]);
     const copy = matrix.querySelector('tr.copy');

@@ -1,7 +1,7 @@
 //! One operation of a trace, done on the file system under test.
 
 use super::bytes::to_write;
-use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing};
+use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing, room};
 use super::substitute;
 use pickfs_system::sys::file::sync_range;
 use pickfs_trace::{Kind, Op, attribute};
@@ -78,10 +78,7 @@ impl ReplayDir<'_> {
         let (mut done, wanted) = (0, op.length.min(op.result.max(0) as u64 + LONGEST_READ));
         loop {
             let piece = (wanted - done).min(LONGEST_READ) as usize;
-            if buffer.len() < piece {
-                buffer.resize(piece, 0);
-            }
-            let read = moved(&mut buffer[..piece], done)? as u64;
+            let read = moved(room(buffer, piece), done)? as u64;
             done += read;
             if done >= wanted || read < piece as u64 {
                 return Ok(done);

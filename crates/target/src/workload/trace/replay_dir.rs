@@ -1,6 +1,7 @@
 //! Where a replay happens: its folder, the names of paths there, and the files that are open.
 
 use super::bytes::Bytes;
+use pickfs_system::sys::file::AlignedBuffer;
 use pickfs_trace::Trace;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -38,6 +39,14 @@ impl From<Result<u64, Errno>> for CallOutcome {
 
 /// A thread's own memory to read into.
 pub(crate) type Buffer = Vec<u8>;
+
+/// Of it, as much as is asked for at an address that suits O_DIRECT, too: ext4 and xfs refuse any
+/// other, where btrfs and f2fs go through the page cache.
+pub(crate) fn room(buffer: &mut Buffer, length: usize) -> &mut [u8] {
+    buffer.resize(buffer.len().max(length + AlignedBuffer::ALIGNMENT), 0);
+    let start = buffer.as_ptr().align_offset(AlignedBuffer::ALIGNMENT);
+    &mut buffer[start..start + length]
+}
 
 /// Longer reads are done in parts.
 pub(crate) const LONGEST_READ: u64 = 16 << 20;

@@ -1,9 +1,9 @@
 //! What programs do where a file system does not have a call: the C library's and cp's ways. Each
 //! time is counted.
 
-use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing};
+use super::replay_dir::{Buffer, CallOutcome, LONGEST_READ, ReplayDir, nothing, room};
 use pickfs_system::sys::file::clone_range;
-use pickfs_trace::Op;
+use pickfs_trace::{Op, SENDFILE};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::CString;
@@ -66,12 +66,15 @@ pub(crate) fn unnamed(replay_dir: &ReplayDir, path: u32, flags: OFlags) -> Resul
     Ok(file)
 }
 
-/// copy_file_range(2): as sendfile(2), which reads and writes.
+/// copy_file_range(2), and sendfile(2), which reads and writes where the other may share blocks.
 pub(crate) fn copy_range(replay_dir: &ReplayDir, op: &Op, buffer: &mut Buffer) -> CallOutcome {
     let (has_from, has_to) = (op.flags & 1 != 0, op.flags & 2 != 0);
     let done = both(replay_dir, op.object, op.other, |source, sink| {
         let (mut from, mut to) = (op.offset, op.flags >> 2);
         let (from, to) = (has_from.then_some(&mut from), has_to.then_some(&mut to));
+        if !has_to && op.flags & SENDFILE != 0 {
+            return rustix::fs::sendfile(sink, source, from, op.length as usize).map(|bytes| bytes as u64);
+        }
         rustix::fs::copy_file_range(source, from, sink, to, op.length as usize).map(|bytes| bytes as u64)
     });
     or_else(op, done, || {
@@ -113,17 +116,17 @@ fn by_hand(
     let mut done = 0;
     while done < length {
         let piece = (length - done).min(LONGEST_READ / 16) as usize;
-        buffer.resize(buffer.len().max(piece), 0);
+        let piece = room(buffer, piece);
         let read = match from {
-            Some(from) => rustix::io::pread(source, &mut buffer[..piece], from + done)?,
-            None => rustix::io::read(source, &mut buffer[..piece])?,
+            Some(from) => rustix::io::pread(source, &mut *piece, from + done)?,
+            None => rustix::io::read(source, &mut *piece)?,
         };
         if read == 0 {
             break;
         }
         match to {
-            Some(to) => rustix::io::pwrite(sink, &buffer[..read], to + done)?,
-            None => rustix::io::write(sink, &buffer[..read])?,
+            Some(to) => rustix::io::pwrite(sink, &piece[..read], to + done)?,
+            None => rustix::io::write(sink, &piece[..read])?,
         };
         done += read as u64;
     }
