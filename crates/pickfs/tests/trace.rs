@@ -6,7 +6,8 @@ use pickfs_system::sys::file::drop_file_cache;
 use pickfs_target::workload::trace::{InFolder, play_in};
 use pickfs_trace::{Header, Kind, Target, Trace};
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// A program that does much to files, in the folder `work` of the laboratory.
@@ -115,6 +116,31 @@ fn a_part_that_was_cloned_is_cloned() {
         let same = [part[8192..] == source[4096..20480], near[4096..] == source[..], far[65536..] == source[..]];
         assert_eq!(same, [true; 3], "{:?}", [part, source, near, far].map(Vec::len));
     }
+}
+
+/// Not from and to memory that the kernel refuses, nor by a call that may share blocks.
+#[test]
+fn direct_and_sent_bytes_are_moved_the_same_way() {
+    let lab = Lab::new();
+    let program = compiled(&lab, "sendfile");
+    let direct = OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(lab.path("direct"));
+    let direct = direct.err().map(|error| format!("files cannot be written directly here: {error}"));
+    if not_run(no_recording(&lab).or(program.as_ref().err().cloned()).or(direct)) {
+        return;
+    }
+    std::fs::create_dir(lab.path("work")).unwrap();
+    std::fs::write(lab.path("work/source"), vec![b'x'; 64 << 10]).unwrap();
+    let script = format!(
+        "cd work && {} && dd if=/dev/zero of=direct bs=4096 count=40 oflag=direct && dd if=direct of=/dev/null bs=4096 iflag=direct",
+        program.unwrap()
+    );
+    let trace = recorded(&lab, &script);
+    let sent: Vec<u64> =
+        trace.ops.iter().filter(|op| op.kind == Kind::CopyRange).map(|op| op.flags & pickfs_trace::SENDFILE).collect();
+    assert_eq!(sent, [pickfs_trace::SENDFILE]);
+    let folder = tempfile::tempdir_in(lab.path(".")).unwrap();
+    let outcome = play_in(folder.path(), &trace, 0.0).unwrap();
+    assert_eq!((outcome.differing, outcome.replaced), (0, 0), "{:?}", outcome.first);
 }
 
 /// Names that several processes fight for.
