@@ -79,7 +79,7 @@ fn what_cannot_be_tuned_is_said_at_once() {
     let lab = Lab::new();
     for (words, wanted) in [
         (&["--fs", "ext4,xfs"][..], "one file system"),
-        (&["--fs", "ext4", "--sim", "nvme", "--options", "comit"], "did you mean commit?"),
+        (&["--fs", "ext4", "--sim", "nvme", "--options", "comit"], "did you mean `commit`?"),
         (&["--fs", "ext4", "--sim", "nvme", "--options", "barrier"], "--weaken"),
         (&["--fs", "ext4", "--sim", "nvme", "--rounds", "3"], "--budget"),
         (&["--fs", "ext4", "--margin", "200%"], "--margin"),
