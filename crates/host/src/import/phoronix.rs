@@ -128,10 +128,11 @@ impl ResultElement {
 
     /// A test that has the same in several units, such as MB/s and IOPS, has a phase for each.
     fn phase(&self, all: &[ResultElement]) -> String {
-        let fields =
-            |one: &ResultElement| ["Title", "Description", "Arguments"].map(|name| text(&one.fields, name).to_string());
         let scale = self.field("Scale");
-        let is_repeated = all.iter().any(|one| fields(one) == fields(self) && one.field("Scale") != scale);
+        let is_same = |one: &&ResultElement| {
+            ["Title", "Description", "Arguments"].iter().all(|name| one.field(name) == self.field(name))
+        };
+        let is_repeated = all.iter().filter(is_same).any(|one| one.field("Scale") != scale);
         let name = [self.field("Description"), self.field("Arguments")].into_iter().find(|text| !text.is_empty());
         let name = name.unwrap_or("result");
         if is_repeated { format!("{name}, {scale}") } else { name.to_string() }

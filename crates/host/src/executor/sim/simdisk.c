@@ -55,7 +55,7 @@ struct entry {
 
 struct simdisk {
 	struct header *header;
-	/* Not the guest's root, nor a disk that is only read from. */
+	/* Not the guest's root, nor a disk that is only read from: TARGET_DISK of names.rs begins its serial. */
 	int is_target;
 	char *data;
 	struct record *record;
