@@ -377,6 +377,7 @@ fn all(make: Make, requests: usize) -> Result<(), String> {
     flash::shared(make)?;
     landings(make)?;
     ahead(make)?;
+    rests(make)?;
     zones::rules(make)?;
     zones::times(make)?;
     one_at_a_time(make)?;
@@ -536,4 +537,24 @@ fn ahead(make: Make) -> Result<(), String> {
 #[test]
 fn what_has_not_passed_below_the_head_is_not_answered() {
     ahead(&ours).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// What is cached is written when nothing has been at work for so long: behind a read that took
+/// longer than that, too.
+fn rests(make: Make) -> Result<(), String> {
+    let words = table("hdd-7200");
+    let idle = words[at("IDLE_NS")];
+    let mut clock = Clock::new(make(&words));
+    clock.closed(1, 1, || asked(Operation::Write, 1 << 20, PAGE));
+    let since = clock.now;
+    clock.closed(1, 1, || asked(Operation::Read, 0, 8 * CHUNK));
+    holds!(clock.now - since > idle, "the read took {} ns only", clock.now - since);
+    let next = clock.disk.next_event();
+    holds!(next == Some(clock.now + idle), "idle from {} on, the cache is written at {next:?}", clock.now);
+    Ok(())
+}
+
+#[test]
+fn a_disk_is_idle_from_the_end_of_its_last_command_on() {
+    rests(&ours).unwrap_or_else(|why| panic!("{why}"));
 }

@@ -228,8 +228,10 @@ static void end(struct disk *d, unsigned int tag, sim_word when)
 {
 	unsigned int at = d->ending++;
 
-	if (d->p[SIM_KIND] == 1)
+	if (d->p[SIM_KIND] == 1) {
 		divide_rest(d, &d->requests[tag], when);
+		d->last_command = larger(d->last_command, when);
+	}
 	leave_queue(d, tag);
 	d->requests[tag].state = ENDING;
 	d->ends[at].when = when;
