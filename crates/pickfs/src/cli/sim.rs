@@ -74,8 +74,6 @@ const LEAST_NS: f64 = 100e6;
 /// The target that compresses, and the same without compression.
 const PLAIN: &str = "btrfs";
 const COMPRESSED: &str = "btrfs zstd:1";
-/// An instruction is a nanosecond, whatever it does.
-const PLAINEST: Processor = Processor { dilation: 1.0, compression: 1.0, processors: 1 };
 /// Phases of the work `tree` that move no data.
 const OF_METADATA: [&str; 2] = ["stat-walk", "remove"];
 
@@ -113,7 +111,7 @@ impl Calibrate {
             }
         };
         tell("simulating the same without a disk");
-        let there = measured(&self.plan(Some(PLAINEST))?, &journals[1])?;
+        let there = measured(&self.plan(Some(Processor::plainest()))?, &journals[1])?;
         let Some(there) = there else { return Ok(STOPPED) };
         let figures = analysis::figures(&here, &there, CPU_NET_NS, LEAST_NS)?;
         let calibration = self.calibration(&here, &there, &figures)?;
@@ -146,9 +144,10 @@ impl Calibrate {
             self.fs.iter().any(|name| name == PLAIN).then(|| "{ fs = \"btrfs\", variant = \"zstd:1\" }".to_string());
         let targets = targets.chain(compressed).collect::<Vec<_>>().join(", ");
         let (executor, rounds) = match simulated {
-            Some(Processor { dilation, compression, processors }) => {
+            Some(Processor { dilation, compression, user_mode, processors }) => {
                 let machine = format!(
-                    "{{ disk = \"none\", kernel = {:?}, words = {:?}, dilation = {dilation}, compression = {compression}, processors = {processors} }}",
+                    "{{ disk = \"none\", kernel = {:?}, words = {:?}, dilation = {dilation}, compression = {compression}, \
+                     user_mode = {user_mode}, processors = {processors} }}",
                     self.kernel, self.words
                 );
                 (format!("executor = \"sim\"\nother_speeds = false\nmachine = {machine}\n"), 1)
@@ -242,7 +241,7 @@ mod tests {
         let fs = ["ext4", "btrfs"].map(String::from).into();
         let (kernel, words) = ("bookworm".to_string(), "init_on_alloc=0".to_string());
         let calibrate = Calibrate { file: "x.toml".into(), rounds: 3, scale: 0.01, fs, kernel, words, here: None };
-        let processor = Processor { dilation: 2.5, compression: 3.0, processors: 2 };
+        let processor = Processor { dilation: 2.5, compression: 3.0, user_mode: 2.0, processors: 2 };
         let [here, there] = [None, Some(processor)].map(|simulated| calibrate.plan(simulated).expect("a plan"));
         let names = |plan: &Plan| plan.targets.iter().map(|target| target.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&here), ["ext4", PLAIN, COMPRESSED]);
@@ -253,7 +252,7 @@ mod tests {
         assert_eq!(there.targets[0].machine.text("words"), Some("init_on_alloc=0"));
         assert!(!there.other_speeds);
         let fs = vec!["fat".to_string()];
-        assert!(Calibrate { fs, ..calibrate }.plan(Some(PLAINEST)).is_err());
+        assert!(Calibrate { fs, ..calibrate }.plan(Some(Processor::plainest())).is_err());
     }
 
     #[test]

@@ -397,8 +397,8 @@ fn explanation(cell: &Cell, outcome: Ended, again: &Resimulation) -> Result<Vec<
         Ended::Failed(why) => bail!("{why}"),
     }
     let found = Explanation::read(again.folder, &cell.id)?;
-    let Processor { dilation, compression, .. } = Processor::of(&cell.target.machine)?;
-    let pace = owners::Pace { dilation, compression };
+    let Processor { dilation, compression, user_mode, .. } = Processor::of(&cell.target.machine)?;
+    let pace = owners::Pace { dilation, compression, user_mode };
     owners::breakdowns(&found.profile, &found.clocks, &found.symbols, pace)
 }
 

@@ -101,7 +101,8 @@ fn bus(disk: &Path) -> Option<&'static str> {
 
 /// As the driver of a simulation has them, of which the kernel itself knows one.
 fn simulated_processors() -> Option<u64> {
-    std::fs::read_to_string("/sys/module/simdisk/parameters/processors").ok()?.trim().parse().ok()
+    let pace = std::fs::read_to_string("/sys/module/simdisk/parameters/pace").ok()?;
+    pace.split_whitespace().next()?.parse().ok()
 }
 
 impl MachineState {

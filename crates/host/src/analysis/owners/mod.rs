@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     const SYMBOLS: &str = "ffffffff81000000 T filemap_read\nffffffffc0001000 t ext4_find_entry\t[ext4]\n";
-    const PACE: Pace = Pace { dilation: 2.0, compression: 3.0 };
+    const PACE: Pace = Pace { dilation: 2.0, compression: 3.0, user_mode: 4.0 };
 
     fn clock(phase: &str, until_durable: bool, times: [u64; 3], waits: [&str; 3]) -> PhaseClock {
         let [returned_ns, sync_ns, uncounted_ns] = times;

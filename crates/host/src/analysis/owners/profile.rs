@@ -92,6 +92,8 @@ pub struct Pace {
     pub dilation: f64,
     /// How many times more it has while the kernel compresses.
     pub compression: f64,
+    /// How many times more while a program executes its own instructions.
+    pub user_mode: f64,
 }
 
 /// Which stretch of a phase: while the work went on, or while it was synced.
@@ -126,10 +128,15 @@ pub(crate) fn parse<'t>(
         let wrong = || format!("`{line}` is no line of a profile");
         let number = |word: &str| word.parse::<u64>().with_context(wrong);
         match words[..] {
-            ["clock", clock, stretch, compresses, processors, program, asleep] => {
+            ["clock", clock, stretch, paced, processors, program, asleep] => {
                 let clock = number(clock)?.checked_sub(1).with_context(wrong)? as usize;
                 let stretch = if number(stretch)? == 1 { Stretch::Work } else { Stretch::Sync };
-                let times = if number(compresses)? == 1 { pace.compression } else { 1.0 };
+                // The numbers of mark.h.
+                let times = match number(paced)? {
+                    1 => pace.compression,
+                    2 => pace.user_mode,
+                    _ => 1.0,
+                };
                 let rate = pace.dilation * times * number(processors)?.max(1) as f64;
                 let executed = all.entry((clock, stretch)).or_default();
                 executed.asleep_ns += number(asleep)? as f64 / rate;
@@ -201,9 +208,9 @@ mod tests {
     #[test]
     fn instructions_weigh_by_the_pace_at_which_they_ran() {
         let symbols = Symbols::parse(SYMBOLS).expect("symbols");
-        let profile = "clock 1 1 0 1 0 20\nffffffff81000150 200\nffffffff81000250 50\nffffffffc0001fff 100\n5555000 40\n\
-                       clock 1 1 1 1 0 0\nffffffffc0002004 600\nclock 1 2 0 4 0 0\nffffffff81000100 80\nclock 3 1 0 1 0 0\n0 7\nend\n";
-        let pace = Pace { dilation: 2.0, compression: 3.0 };
+        let profile = "clock 1 1 0 1 0 20\nffffffff81000150 200\nffffffff81000250 50\nffffffffc0001fff 100\n\
+                       clock 1 1 2 1 0 0\n5555000 160\nclock 1 1 1 1 0 0\nffffffffc0002004 600\nclock 1 2 0 4 0 0\nffffffff81000100 80\nclock 3 1 0 1 0 0\n0 7\nend\n";
+        let pace = Pace { dilation: 2.0, compression: 3.0, user_mode: 4.0 };
         let found = parse(profile, &symbols, pace).expect("a profile");
         assert_eq!(found.keys().collect::<Vec<_>>(), [&(0, Stretch::Work), &(0, Stretch::Sync), &(2, Stretch::Work)]);
         let work = &found[&(0, Stretch::Work)];
@@ -213,7 +220,7 @@ mod tests {
         // What lies behind a datum is still of the function before it.
         assert_eq!(of("filemap_read"), Some((250, 125.0)));
         assert_eq!(of("ext4_find_entry"), Some((100, 50.0)));
-        assert_eq!(of("user space"), Some((40, 20.0)));
+        assert_eq!(of("user space"), Some((160, 20.0)));
         assert_eq!(of("zstd_flush_stream"), Some((600, 100.0)));
         let sync = &found[&(0, Stretch::Sync)].functions;
         assert_eq!(sync.values().collect::<Vec<_>>(), [&(80, 10.0)]);
@@ -227,7 +234,8 @@ mod tests {
         let symbols = Symbols::parse(SYMBOLS).expect("symbols");
         let profile = "clock 1 1 0 1 5 0\n5555000 40\nffffffff81000150 200\nffffffffc0003100 8\nclock 1 1 0 1 6 0\n5555000 30\n\
                        ffffffff81000150 70\nclock 2 1 0 1 6 0\nffffffffc0003010 3\nclock 2 1 0 1 9 0\n5555000 2\nend\n";
-        let found = parse(profile, &symbols, Pace { dilation: 1.0, compression: 1.0 }).expect("a profile");
+        let found =
+            parse(profile, &symbols, Pace { dilation: 1.0, compression: 1.0, user_mode: 1.0 }).expect("a profile");
         let owners = |clock: usize| {
             let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
             for ((owner, _), (count, _)) in &found[&(clock, Stretch::Work)].functions {
@@ -243,7 +251,7 @@ mod tests {
     #[test]
     fn half_a_profile_is_none() {
         let symbols = Symbols::parse(SYMBOLS).expect("symbols");
-        let pace = Pace { dilation: 1.0, compression: 1.0 };
+        let pace = Pace { dilation: 1.0, compression: 1.0, user_mode: 1.0 };
         for (text, says) in [
             ("clock 1 1 0 1 0 0\nffffffff81000100 1\n", "QEMU was ended before it could write it"),
             ("ffffffff81000100 1\nend\n", "is no line of a profile"),

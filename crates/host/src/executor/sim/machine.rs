@@ -80,11 +80,9 @@ const FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);
 const DRIVER: Driver = Driver {
     name: "simdisk",
     sources: &[
-        (
-            "Kbuild",
-            "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o compression.o processors.o programs.o waits.o\n",
-        ),
+        ("Kbuild", "obj-m := simdisk.o\nsimdisk-y := driver.o model.o ftl.o zbc.o clocks.o programs.o waits.o\n"),
         ("driver.c", include_str!("simdisk.c")),
+        ("clocks.c", include_str!("clocks.c")),
         ("compression.c", include_str!("compression.c")),
         ("processors.c", include_str!("processors.c")),
         ("programs.c", include_str!("programs.c")),
@@ -399,7 +397,7 @@ fn goes_on_from_saved(target: &Target) -> bool {
 
 /// Of QEMU's processor time, for simulated time in which all processors work.
 fn most_seconds(limit_ns: u64, processor: Processor) -> u64 {
-    let speed = processor.dilation.max(1.0) * processor.processors as f64;
+    let speed = processor.dilation.max(1.0) * processor.user_mode * processor.processors as f64;
     (SLOWDOWN as f64 * speed * limit_ns as f64 / 1e9).ceil() as u64
 }
 

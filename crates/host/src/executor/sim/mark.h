@@ -12,8 +12,9 @@
 /* Of the agent: the clock of a phase. */
 #define MARK_PHASE 0x50460000
 enum { WORK_BEGINS = 1, WORK_ENDS, SYNC_BEGINS, SYNC_ENDS };
-/* Of the driver: 1 while clocks go slower because the kernel compresses, else 0. */
-#define MARK_COMPRESSES 0x50460100
+/* Of the driver: what the processor executes, as each has a pace of its own. */
+#define MARK_PACE 0x50460100
+enum { KERNEL, COMPRESSION, PROGRAM, PACES };
 /* The number of processors that the one stands for at present. */
 #define MARK_PROCESSORS 0x50460200
 /* 1 when the processor falls asleep, 0 when it is woken. */

@@ -64,6 +64,9 @@ const SETTINGS: &[Setting] = &[
     setting("compression", NumberOrPath, Some(processor::USUAL_COMPRESSION),
         "how many times as fast the processor is while the kernel compresses, or the path of such a file; always 1 \
         with bullseye"),
+    setting("user_mode", Number, Some(processor::USUAL_USER_MODE),
+        "how many times as fast the processor is while a program executes its own instructions, and not the kernel's; \
+        always 1 with bullseye"),
     setting(PROCESSORS, Within(1, MOST_PROCESSORS), Some(processor::USUAL_PROCESSORS),
         "processors that never wait for each other, which is the most that processors can give; programs see one; \
         always 1 with bullseye"),
@@ -83,6 +86,7 @@ const SETTINGS: &[Setting] = &[
 pub fn usual(model: &str) -> Settings {
     let number = |text: &str| text.parse::<f64>().unwrap_or(1.0).into();
     let (dilation, compression) = (number(processor::USUAL), number(processor::USUAL_COMPRESSION));
+    let user_mode = number(processor::USUAL_USER_MODE);
     let text = |text: &str| Value::from(text);
     let pairs = [
         ("compression", compression),
@@ -91,6 +95,7 @@ pub fn usual(model: &str) -> Settings {
         ("kernel", text("bookworm")),
         ("memory", vm::LEAST_MEMORY.into()),
         (PROCESSORS, processor::USUAL_PROCESSORS.parse::<u64>().unwrap_or(1).into()),
+        ("user_mode", user_mode),
     ];
     Settings(pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
@@ -124,9 +129,12 @@ impl Executor for Sim {
         let compression = settings.0.get("compression").and_then(|given| processor::compression(given).err());
         let remedy = "give a number from 1 to 100, or let `pickfs sim calibrate FILE` write the file";
         let compression = compression.map(|error| Objection::new("compression", format!("{error:#}"), remedy));
+        let user_mode = settings.0.get("user_mode").and_then(|given| processor::user_mode(given).err());
+        let user_mode = user_mode.map(|error| Objection::new("user_mode", format!("{error:#}"), "give 1 to 10"));
         let disk = disk.chain(objection_to_fill(settings)).chain(objection_to_flush(settings));
         disk.chain(processor)
             .chain(compression)
+            .chain(user_mode)
             .chain(objection_to_memory(settings))
             .chain(settings.text("kernel").and_then(objection_to_kernel))
             .collect()

@@ -19,13 +19,18 @@ pub(crate) const USUAL: &str = "2.7";
 /// How many times as many they are while the kernel compresses; docs/sim-results.md has the
 /// measurement.
 pub(crate) const USUAL_COMPRESSION: &str = "3";
+/// How many times as many they are while a program executes its own instructions;
+/// docs/sim-results.md has the measurement.
+pub(crate) const USUAL_USER_MODE: &str = "2.8";
 /// In files.
 pub const COMPRESSION: &str = "compression";
+const USER_MODE: &str = "user_mode";
 /// Processors of a machine whose plan does not say.
 pub(crate) const USUAL_PROCESSORS: &str = "8";
 /// The guest's timer has no room for more, and slower processors no use.
 const POSSIBLE: std::ops::RangeInclusive<f64> = 0.1..=15.0;
 const POSSIBLE_COMPRESSION: std::ops::RangeInclusive<f64> = 1.0..=100.0;
+const POSSIBLE_USER_MODE: std::ops::RangeInclusive<f64> = 1.0..=10.0;
 
 /// What `pickfs sim calibrate` has found out about a machine, in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +64,8 @@ impl Calibration {
 
     /// The processor that was found.
     pub fn processor(&self) -> Processor {
-        Processor { dilation: self.dilation, compression: self.compression().unwrap_or(1.0), processors: 1 }
+        let compression = self.compression().unwrap_or(1.0);
+        Processor { dilation: self.dilation, compression, ..Processor::plainest() }
     }
 
     pub fn parse(text: &str) -> Result<Calibration> {
@@ -73,21 +79,31 @@ pub struct Processor {
     pub dilation: f64,
     /// How many times as many instructions a nanosecond has while the kernel compresses.
     pub compression: f64,
+    /// How many times as many it has while a program executes its own instructions.
+    pub user_mode: f64,
     /// Processors that never wait for each other.
     pub processors: u64,
 }
 
 impl Processor {
+    /// An instruction of the kernel is a nanosecond, whatever it does. Programs are as much faster
+    /// than it as without a word in a plan.
+    pub fn plainest() -> Processor {
+        let user_mode = USUAL_USER_MODE.parse().unwrap_or(1.0);
+        Processor { dilation: 1.0, compression: 1.0, user_mode, processors: 1 }
+    }
+
     /// One that an earlier version has described has a nanosecond an instruction, whatever it does,
     /// and is alone.
     pub fn of(machine: &Settings) -> Result<Processor> {
         let times = machine.0.get(SPEED).and_then(Value::as_f64).unwrap_or(1.0);
         let given = |name: &str, read: fn(&Value) -> Result<f64>| machine.0.get(name).map_or(Ok(1.0), read);
-        let compression = match machine.text("kernel") {
-            Some(FIXED_CLOCKS) => 1.0,
-            _ => given(COMPRESSION, compression)?,
+        let [compression, user_mode] = match machine.text("kernel") {
+            Some(FIXED_CLOCKS) => [1.0, 1.0],
+            _ => [given(COMPRESSION, compression)?, given(USER_MODE, user_mode)?],
         };
-        Ok(Processor { dilation: given("dilation", dilation)? * times, compression, processors: processors(machine) })
+        let dilation = given("dilation", dilation)? * times;
+        Ok(Processor { dilation, compression, user_mode, processors: processors(machine) })
     }
 
     /// For facts.
@@ -96,13 +112,17 @@ impl Processor {
             1.0 => String::new(),
             times => format!(", {times} times as many while it compresses"),
         };
+        let programs = match self.user_mode {
+            1.0 => String::new(),
+            times => format!(", {times} times as many in programs"),
+        };
         let count = match self.processors {
             1 => "one".to_string(),
             several => {
                 format!("{several} that never wait for each other, for which the kernel sizes its pools of workers")
             }
         };
-        format!("{count}, {PROCESSOR}, {} instructions a nanosecond{own}", self.dilation)
+        format!("{count}, {PROCESSOR}, {} instructions a nanosecond{own}{programs}", self.dilation)
     }
 }
 
@@ -119,6 +139,13 @@ pub(crate) fn compression(given: &Value) -> Result<f64> {
         calibration.compression().context("no compression was measured: let `pickfs sim calibrate` have btrfs")
     })?;
     ensure!(POSSIBLE_COMPRESSION.contains(&found), "compression that is {found} times as fast is not possible");
+    Ok(found)
+}
+
+/// As a number.
+pub(crate) fn user_mode(given: &Value) -> Result<f64> {
+    let found = given.as_f64().context("this is no number")?;
+    ensure!(POSSIBLE_USER_MODE.contains(&found), "programs that are {found} times as fast are not possible");
     Ok(found)
 }
 
@@ -164,6 +191,7 @@ mod tests {
             (dilation, json!(file), "no file of `pickfs sim calibrate`"),
             (compression, json!(0.5), "0.5 times as fast is not possible"),
             (compression, json!(without), "no compression was measured"),
+            (user_mode, json!(0.5), "programs that are 0.5 times as fast are not possible"),
         ] {
             let said = format!("{:#}", read(&given).expect_err(says));
             assert!(said.contains(says), "{said}");
@@ -174,13 +202,16 @@ mod tests {
     fn a_machine_has_the_processor_that_its_words_say() {
         let of =
             |machine: Value| Processor::of(&serde_json::from_value(machine).expect("settings")).expect("a processor");
-        for (machine, dilation, compression, processors) in [
-            (json!({}), 1.0, 1.0, 1),
-            (json!({ "dilation": 2.5, "compression": 2.0 }), 2.5, 2.0, 1),
-            (json!({ "dilation": 2.5, "compression": 2.0, "speed": 2.0, "processors": 8 }), 5.0, 2.0, 8),
-            (json!({ "dilation": 2.5, "compression": 2.0, "processors": 8, "kernel": "bullseye" }), 2.5, 1.0, 1),
+        let old =
+            json!({ "dilation": 2.5, "compression": 2.0, "user_mode": 1.5, "processors": 8, "kernel": "bullseye" });
+        for (machine, dilation, compression, user_mode, processors) in [
+            (json!({}), 1.0, 1.0, 1.0, 1),
+            (json!({ "dilation": 2.5, "compression": 2.0 }), 2.5, 2.0, 1.0, 1),
+            (json!({ "dilation": 2.5, "user_mode": 1.5, "speed": 2.0, "processors": 8 }), 5.0, 1.0, 1.5, 8),
+            (old, 2.5, 1.0, 1.0, 1),
         ] {
-            assert_eq!(of(machine.clone()), Processor { dilation, compression, processors }, "{machine}");
+            let expected = Processor { dilation, compression, user_mode, processors };
+            assert_eq!(of(machine.clone()), expected, "{machine}");
         }
         for (machine, begins, ends) in [
             (json!({ "dilation": 2.7, "compression": 3 }), "one, ", "nanosecond, 3 times as many while it compresses"),
@@ -189,6 +220,7 @@ mod tests {
                 "8 that never wait",
                 "-rdseed, 2.7 instructions a nanosecond",
             ),
+            (json!({ "user_mode": 1.5 }), "one, ", ", 1 instructions a nanosecond, 1.5 times as many in programs"),
         ] {
             let shown = of(machine).shown();
             assert!(shown.starts_with(begins) && shown.ends_with(ends), "{shown}");

@@ -3,7 +3,7 @@
  * A plugin of QEMU's that counts the instructions which a guest executes, by address, apart for each clock of a phase, each pace of
  * the guest's clock and each program (mark.h). It changes nothing that the guest could see. It is compiled without QEMU's headers, for its
  * plugin interface of version 1. With `out=FILE` it writes, when QEMU ends, for each bank a line
- * "clock NUMBER PART COMPRESSES PROCESSORS PROGRAM ASLEEP" and then lines "ADDRESS INSTRUCTIONS", addresses in hexadecimal. ASLEEP are
+ * "clock NUMBER PART PACE PROCESSORS PROGRAM ASLEEP" and then lines "ADDRESS INSTRUCTIONS", addresses in hexadecimal. ASLEEP are
  * the instructions among them between falling asleep and waking, which the driver counts as idle.
  */
 #include <stddef.h>
@@ -47,7 +47,7 @@ static uint32_t blocks = 1, used;
 
 /* What has a count of its own. Outside of all clocks is bank 0. */
 struct bank {
-	int clock, part, compresses, processors, program;
+	int clock, part, pace, processors, program;
 	uint64_t asleep, *counts;
 };
 
@@ -56,7 +56,7 @@ static struct bank banks[BANKS];
 static int known = 1;
 static struct bank *bank = banks;
 
-static int clocks, part, compresses, processors = 1, program;
+static int clocks, part, pace, processors = 1, program;
 static uint64_t executed, slept_at;
 static const char *out;
 
@@ -106,7 +106,7 @@ static struct block *find(uint64_t address, uint64_t instructions)
 /* By the clock, the pace and the program of now. Banks of earlier clocks come before. */
 static struct bank *bank_of_now(void)
 {
-	struct bank wanted = { clocks, part, compresses, processors, program, 0, NULL };
+	struct bank wanted = { clocks, part, pace, processors, program, 0, NULL };
 	int i;
 
 	if (!part)
@@ -142,8 +142,8 @@ static void marked(unsigned int processor, void *given)
 		clocks += value == WORK_BEGINS;
 		part = value == WORK_BEGINS ? 1 : value == SYNC_BEGINS ? 2 : 0;
 		break;
-	case MARK_COMPRESSES:
-		compresses = value;
+	case MARK_PACE:
+		pace = value;
 		break;
 	case MARK_PROCESSORS:
 		processors = value;
@@ -207,7 +207,7 @@ static void ended(qemu_plugin_id_t id, void *unused)
 	for (b = 1; b < known; b++) {
 		struct bank *of = &banks[b];
 
-		fprintf(file, "clock %d %d %d %d %d %llu\n", of->clock, of->part, of->compresses, of->processors,
+		fprintf(file, "clock %d %d %d %d %d %llu\n", of->clock, of->part, of->pace, of->processors,
 			of->program, (unsigned long long)of->asleep);
 		for (i = 0; i < blocks; i++)
 			if (of->counts[i])

@@ -3,9 +3,7 @@
 
 use super::processor::{PROCESSOR, Processor};
 use super::region::Region;
-use crate::executor::vm::{
-    CLOCK_WORD, COMPRESSION_WORD, Guest, PROCESSORS_WORD, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD, common, text,
-};
+use crate::executor::vm::{CLOCK_WORD, Guest, PACE_WORD, REGIONS_WORD, ROOT_WORD, SAVED_WORD, SIM_WORD, common, text};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -121,10 +119,10 @@ fn clock_words(dilation: f64) -> String {
 /// The scheduler's clock counts what all processors do, so tasks seem to run for long to the
 /// kernel's watchdog.
 fn pace_words(processor: Processor) -> String {
-    match (processor.processors, (processor.compression * 1e3).round() as u64) {
-        (1, 1000) => String::new(),
-        (1, thousandths) => format!("{COMPRESSION_WORD}{thousandths}"),
-        (processors, thousandths) => format!("nosoftlockup {PROCESSORS_WORD}{processors},{thousandths}"),
+    let thousandths = |times: f64| (times * 1e3).round() as u64;
+    match (processor.processors, thousandths(processor.compression), thousandths(processor.user_mode)) {
+        (1, 1000, 1000) => String::new(),
+        (processors, compression, programs) => format!("nosoftlockup {PACE_WORD}{processors},{compression},{programs}"),
     }
 }
 
@@ -152,7 +150,7 @@ mod tests {
             initramfs: "first".into(),
             console: "console".into(),
             kernel_words: "mitigations=off".into(),
-            processor: Processor { dilation: 2.7, compression: 2.2, processors: 1 },
+            processor: Processor { dilation: 2.7, compression: 2.2, user_mode: 2.0, processors: 1 },
             regions: vec![region("a"), region("b,c")],
             recorded: Some((1, 0)),
             profile: Some(("profile.so".into(), "c,d".into())),
@@ -191,12 +189,14 @@ mod tests {
         let expected = format!("{REGIONS_WORD}{}:1048576,{}:1048576:{}:1048576 ", at[0], at[1], at[0]);
         assert!(after("-append")[0].contains(&expected), "{expected}");
         assert!(after("-append")[0].contains(" tsc_early_khz=2700000 "), "{}", after("-append")[0]);
-        assert!(after("-append")[0].contains(" pickfs.compression=2200 "), "{}", after("-append")[0]);
+        assert!(after("-append")[0].contains(" pickfs.pace=1,2200,2000 "), "{}", after("-append")[0]);
         assert_eq!(clock_words(1.0), "");
-        for (processors, compression, expected) in
-            [(1, 1.0, ""), (1, 3.0, "pickfs.compression=3000"), (8, 1.0, "nosoftlockup pickfs.processors=8,1000")]
-        {
-            assert_eq!(pace_words(Processor { dilation: 2.7, compression, processors }), expected);
+        for (processors, compression, user_mode, expected) in [
+            (1, 1.0, 1.0, ""),
+            (1, 3.0, 1.0, "nosoftlockup pickfs.pace=1,3000,1000"),
+            (8, 1.0, 1.5, "nosoftlockup pickfs.pace=8,1000,1500"),
+        ] {
+            assert_eq!(pace_words(Processor { dilation: 2.7, compression, user_mode, processors }), expected);
         }
         // It stands still until the monitor starts it, and gets no command after that.
         assert!(words.contains(&"-S".to_string()) && after("-qmp") == ["unix:a,,monitor,server=on,wait=on"]);

@@ -41,11 +41,9 @@ pub(crate) const SIM_WORD: &str = "pickfs.sim";
 pub(crate) const REGIONS_WORD: &str = "pickfs.regions=";
 /// A word of the kernel's own: how fast its clocks go.
 pub(crate) const CLOCK_WORD: &str = "tsc_early_khz";
-/// Before how many times as fast a simulated processor compresses, in thousandths.
-pub(crate) const COMPRESSION_WORD: &str = "pickfs.compression=";
-/// Instead, where there are several processors: before their number, a comma, and the same
-/// thousandths.
-pub(crate) const PROCESSORS_WORD: &str = "pickfs.processors=";
+/// Before the number of a simulated machine's processors, and how many times as fast they are while
+/// the kernel compresses and in programs, in thousandths, with commas between.
+pub(crate) const PACE_WORD: &str = "pickfs.pace=";
 /// A word for the kernel: the machine stops itself once, to be saved.
 pub(crate) const SAVED_WORD: &str = "pickfs.saved";
 pub(crate) const ALIVE: &str = "pickfs init: alive";

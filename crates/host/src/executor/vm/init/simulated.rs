@@ -4,8 +4,7 @@
 
 use super::{agent_command, word};
 use crate::executor::vm::names::{
-    BY_SERIAL, CLOCK_WORD, COMPRESSION_WORD, PROCESSORS_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, SYMBOLS_ASKED,
-    SYMBOLS_ASKED_AT, how,
+    BY_SERIAL, CLOCK_WORD, PACE_WORD, RECORDS_DISK, REGIONS_WORD, REQUEST_DISK, SYMBOLS_ASKED, SYMBOLS_ASKED_AT, how,
 };
 use anyhow::{Context, Result, ensure};
 use pickfs_core::protocol::{Answer, Job, Request, Say};
@@ -21,10 +20,9 @@ use std::time::{Duration, Instant};
 /// Where the driver makes a disk of a region: "ADDRESS BYTES", and those of its recording where it
 /// has one.
 const ATTACH: &str = "/sys/module/simdisk/parameters/attach";
-/// The driver takes from here how fast the processor compresses.
-const COMPRESSION: &str = "/sys/module/simdisk/parameters/compression";
-/// The same, behind the number of processors.
-const PROCESSORS: &str = "/sys/module/simdisk/parameters/processors";
+/// The driver takes from here how many processors there are, and how fast they compress and execute
+/// programs.
+const PACE: &str = "/sys/module/simdisk/parameters/pace";
 /// Of the scheduler.
 const SCHEDULER: &str = "/sys/kernel/debug/sched";
 /// Where the driver stops the machine.
@@ -67,22 +65,20 @@ pub(crate) fn check_clocks() -> Result<()> {
 
 /// Before anything is measured: the clocks change.
 pub(crate) fn set_pace() -> Result<()> {
-    let after = |word: &'static str| super::word(|found| found.strip_prefix(word).map(String::from));
-    if let Some(thousandths) = after(COMPRESSION_WORD) {
-        return std::fs::write(COMPRESSION, thousandths).context(
-            "this kernel does not let its clocks go slower while it compresses: simulate it with `compression = 1`",
-        );
-    }
-    let Some(words) = after(PROCESSORS_WORD) else { return Ok(()) };
-    std::fs::write(PROCESSORS, words.replace(',', " ")).context(
-        "this kernel does not let its clocks go slower by what could run: simulate it with `processors = 1` and \
-         `compression = 1`",
+    let Some(words) = pace() else { return Ok(()) };
+    std::fs::write(PACE, words.replace(',', " ")).context(
+        "this kernel does not let its clocks go slower by what it executes: simulate it with `processors = 1`, \
+         `compression = 1` and `user_mode = 1`",
     )
+}
+
+fn pace() -> Option<String> {
+    word(|word| word.strip_prefix(PACE_WORD).map(String::from))
 }
 
 /// Of several processors each task has one; of the one that they share, a turn soon.
 pub(crate) fn shorten_turns() -> Result<()> {
-    if word(|word| word.starts_with(PROCESSORS_WORD).then_some(())).is_none() {
+    if pace().is_none_or(|words| words.starts_with("1,")) {
         return Ok(());
     }
     let known = std::fs::read_to_string(format!("{SCHEDULER}/features")).context("the scheduler shows no features")?;
