@@ -375,6 +375,7 @@ fn all(make: Make, requests: usize) -> Result<(), String> {
     flash::reads(make)?;
     flash::among_writes(make)?;
     flash::shared(make)?;
+    flash::edges(make)?;
     landings(make)?;
     ahead(make)?;
     rests(make)?;

@@ -338,3 +338,28 @@ fn a_read_waits_for_no_write_that_is_to_come() {
 fn reads_take_time_from_writes() {
     shared(&ours).unwrap_or_else(|why| panic!("{why}"));
 }
+
+/// Where a write begins or ends within a unit, that unit is read, and no other one.
+pub(super) fn edges(make: Make) -> Result<(), String> {
+    let words = small("sata-ssd", 0, UNITS, 1.0);
+    let took =
+        |operation, first, sectors| Clock::new(make(&words)).closed(1, 1, || asked(operation, first, sectors)).took_ns;
+    let read = took(Operation::Read, 0, PAGE);
+    for (first, sectors, edges) in
+        [(4, CHUNK, 2), (0, CHUNK + 4, 1), (4, CHUNK + 4, 1), (2, 3, 1), (0, 3, 1), (8, PAGE, 0)]
+    {
+        let around = first / PAGE * PAGE;
+        let whole = took(Operation::Write, around, (first + sectors).next_multiple_of(PAGE) - around);
+        let more = took(Operation::Write, first, sectors).saturating_sub(whole);
+        holds!(
+            more <= edges * read && more >= edges * read / 2,
+            "a write of {sectors} sectors at {first} takes {more} ns more than whole units, and a read {read}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_write_of_parts_reads_the_units_at_its_ends_alone() {
+    edges(&ours).unwrap_or_else(|why| panic!("{why}"));
+}

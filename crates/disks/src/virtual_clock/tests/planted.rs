@@ -11,6 +11,12 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("a request is lost", "while (i < d->queued && d->requests", "while (i + 1 < d->queued && d->requests"),
     ("the cache answers before it is asked", "			end(d, tag, quick);\n			return;", "			end(d, tag, now);\n			return;"),
     ("two at one arm", "	if (d->arm != RESTS)\n		return;\n	look_ahead", "	look_ahead"),
+    (
+        "a write of parts reads all that it replaces",
+        "now = read_pages(d, r, first, FTL_UNIT_SECTORS, now);",
+        "now = read_pages(d, r, first, whole, now);",
+    ),
+    ("parts at the end of a write are not read", "if (last < whole && !(before && !last))", "if (0)"),
     ("a disk is idle while it reads", "d->last_command = larger(d->last_command, when);", ";"),
     ("no age limit", "now - r->ready > d->p[SIM_AGE_LIMIT_NS]", "0"),
     ("the seek curve is read backwards", "(cylinders - pairs[2 * low]) / span", "(pairs[2 * high] - cylinders) / span"),

@@ -1279,9 +1279,9 @@ static void divide_read(sim_word *found, const struct path *path, sim_word waits
 }
 
 /* What is on no die is answered from the map. The time is that of the page for which the link waited last, and of the link from there on. */
-static sim_word read_pages(struct disk *d, struct request *r, sim_word now)
+static sim_word read_pages(struct disk *d, struct request *r, sim_word first, sim_word sectors, sim_word now)
 {
-	sim_word first = r->first, sectors = r->sectors, last = now, frames = d->p[SIM_FRAMES_NS], found[SIM_PARTS] = { 0 };
+	sim_word last = now, frames = d->p[SIM_FRAMES_NS], found[SIM_PARTS] = { 0 };
 	unsigned int part;
 
 	while (sectors) {
@@ -1316,17 +1316,20 @@ static sim_word persist(struct disk *d, sim_word now, sim_word *parts)
 	return larger(now, last_program(d));
 }
 
-/* Whole units take the place of parts, which are read first. */
+/* Whole units take the place of the parts at both ends, which are read first, one after the other. */
 static sim_word write_units(struct disk *d, struct request *r, sim_word now)
 {
-	sim_word before = r->first % FTL_UNIT_SECTORS, whole = before + r->sectors;
+	sim_word before = r->first % FTL_UNIT_SECTORS, whole = before + r->sectors, first = r->first - before, last;
 
 	if (!d->p[SIM_UNITS])
 		return take_in(d, r, r->first, r->sectors, now, open_units(d, r->first, r->sectors, now));
-	if (whole % FTL_UNIT_SECTORS || before)
-		now = read_pages(d, r, now);
+	last = whole / FTL_UNIT_SECTORS * FTL_UNIT_SECTORS;
+	if (before)
+		now = read_pages(d, r, first, FTL_UNIT_SECTORS, now);
+	if (last < whole && !(before && !last))
+		now = read_pages(d, r, first + last, FTL_UNIT_SECTORS, now);
 	whole = (whole + FTL_UNIT_SECTORS - 1) / FTL_UNIT_SECTORS * FTL_UNIT_SECTORS;
-	return take_in(d, r, r->first - before, whole, now, 0);
+	return take_in(d, r, first, whole, now, 0);
 }
 
 /* Units that are not trimmed as a whole stay. */
@@ -1354,7 +1357,7 @@ static sim_word flash(struct disk *d, struct request *r, sim_word now)
 	r->parts[SIM_PART_CONTROLLER] = d->p[SIM_COMMAND_NS];
 	r->parts[SIM_PART_QUEUE] = begins - now - d->p[SIM_COMMAND_NS];
 	if (r->operation == SIM_READ)
-		ends = read_pages(d, r, begins);
+		ends = read_pages(d, r, r->first, r->sectors, begins);
 	else if (r->operation == SIM_WRITE)
 		ends = write_units(d, r, begins);
 	else if (r->operation == SIM_TRIM) {
