@@ -162,6 +162,30 @@ fn errors_are_in_the_words_of_the_command_line() {
     assert_eq!(left, ["file"], "something was touched");
 }
 
+/// A printed command can be pasted, whatever the file is called.
+#[test]
+fn a_path_with_a_blank_is_one_word_of_a_printed_command() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("my runs")).unwrap();
+    std::fs::write(lab.path("my runs/a b"), "").unwrap();
+    let journal = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/journals/default-run.jsonl");
+    std::fs::copy(journal, lab.path("my runs/1.jsonl")).unwrap();
+    std::fs::copy(journal, lab.path("my runs/2.jsonl")).unwrap();
+    let rows: [(&[&str], &str); 5] = [
+        (&["tune", "--fs", "ext4", "--folder", "my runs"], "`--resume 'my runs'` goes on"),
+        (&["history", "my runs/a b"], "`pickfs report 'my runs/a b'` shows"),
+        (&["history", "my runs", "-n", "1"], "pickfs history 'my runs' -n 2"),
+        (&["import", "my runs/1.jsonl", "-o", "new.jsonl"], "pickfs report 'my runs/1.jsonl'"),
+        (&["init", "my plan.toml", "--fs", "ext4"], "  sudo pickfs run 'my plan.toml'"),
+    ];
+    for (words, wanted) in rows {
+        let output = lab.pickfs().args(words).stdin(Stdio::null()).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains(wanted), "{words:?}: {said}");
+    }
+}
+
 /// On a full device or to a reader that has gone, a verb fails with a sentence, and one that only
 /// prints ends with its reader.
 #[test]

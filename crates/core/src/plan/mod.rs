@@ -273,6 +273,13 @@ pub struct Headline {
     pub name: String,
 }
 
+impl Headline {
+    /// "read IOPS" of "write: read IOPS"; `None` where the name does not begin with the phase.
+    pub fn quantity(&self) -> Option<&str> {
+        self.name.strip_prefix(&self.phase)?.strip_prefix(": ")
+    }
+}
+
 /// What a work is judged by whose phases have no unit in common.
 pub const MEAN_OF_PHASES: &str = "geometric mean of the phases";
 

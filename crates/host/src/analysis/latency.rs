@@ -52,6 +52,7 @@ impl<'a> Latencies<'a> {
                 let metric = [*operation, end].concat();
                 let quantity = PanelSpec {
                     name: column.heading.to_string(),
+                    quantity: None,
                     phase: plain(phase),
                     metric: plain(&metric),
                     wanted: column.matters(0.0),

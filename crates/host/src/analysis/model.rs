@@ -206,8 +206,10 @@ pub struct Table {
 /// One quantity for every target: a column of a table, or a plot.
 #[derive(Debug)]
 pub struct Panel {
-    /// "whole job", "write", "space used".
+    /// "whole job", "write", "space used", "write: IOPS".
     pub name: String,
+    /// "IOPS" of "write: IOPS".
+    pub(crate) quantity: Option<String>,
     /// Empty if it is over all phases.
     pub phase: String,
     /// The name in the journal.

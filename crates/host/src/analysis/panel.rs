@@ -41,7 +41,10 @@ impl<'a> ReportInput<'a> {
 
 /// What a panel shows, and how it is judged.
 pub(crate) struct PanelSpec {
+    /// The phase where there is a `quantity`.
     pub name: String,
+    /// What it is of the phase, where the phase alone does not say it.
+    pub quantity: Option<String>,
     pub phase: String,
     pub metric: String,
     /// `None`: shown, not compared.
@@ -51,7 +54,8 @@ pub(crate) struct PanelSpec {
 /// A time, with the targets that may be the best in it.
 pub(crate) fn time_panel(name: &str, phase: &str, times: &[Rounds], contest: &Contest, context: &WorkContext) -> Panel {
     let wanted = Some(context.case.analysis.plan.stop.threshold);
-    let what = PanelSpec { name: plain(name), phase: plain(phase), metric: "time_ns".to_string(), wanted };
+    let what =
+        PanelSpec { name: plain(name), quantity: None, phase: plain(phase), metric: "time_ns".to_string(), wanted };
     build_panel(what, times, contest, context)
 }
 
@@ -105,7 +109,8 @@ fn build_panel(what: PanelSpec, series: &[Rounds], contest: &Contest, context: &
     let shown_targets = (0..targets.len()).filter(|&target| !targets[target].duplicate);
     Panel {
         rows: shown_targets.map(row).collect(),
-        name: what.name,
+        name: what.quantity.iter().fold(what.name, |phase, quantity| format!("{phase}: {quantity}")),
+        quantity: what.quantity,
         phase: what.phase,
         unit,
         better: metric::better(&what.metric),

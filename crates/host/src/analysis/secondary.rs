@@ -34,6 +34,7 @@ fn measured(metric: &Metric, observed: &ObservedWork, context: &WorkContext) -> 
     let series = observed.over_phases(metric.name, metric.combine);
     let quantity = PanelSpec {
         name: metric.heading.to_string(),
+        quantity: None,
         phase: String::new(),
         metric: metric.name.to_string(),
         wanted: metric.matters(0.0),
@@ -49,9 +50,13 @@ fn throughput(observed: &ObservedWork, context: &WorkContext) -> Table {
         let amount = if removes { "removed_files" } else { "work_bytes" };
         let (amounts, times) = (observed.in_phase(phase, amount), observed.in_phase(phase, "time_ns"));
         let rates: Vec<Rounds> = amounts.iter().zip(&times).map(|(amount, times)| rate(amount, times)).collect();
-        let name = if removes { format!("{phase}: files") } else { phase.to_string() };
-        let quantity =
-            PanelSpec { name: plain(&name), phase: plain(phase), metric: format!("{amount}_per_second"), wanted: None };
+        let quantity = PanelSpec {
+            name: plain(phase),
+            quantity: removes.then(|| "files".to_string()),
+            phase: plain(phase),
+            metric: format!("{amount}_per_second"),
+            wanted: None,
+        };
         panels.extend(nonzero(panel(quantity, &rates, context)));
     }
     table(ReportTable::Throughput, panels)
@@ -76,7 +81,8 @@ fn everything_else(observed: &ObservedWork, context: &WorkContext) -> Vec<Table>
             continue;
         }
         let quantity = PanelSpec {
-            name: plain(&[phase, ": ", &said(metric)].concat()),
+            name: plain(phase),
+            quantity: Some(plain(&said(metric))),
             phase: plain(phase),
             metric: plain(metric),
             wanted: None,

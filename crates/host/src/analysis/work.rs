@@ -116,8 +116,10 @@ pub(crate) fn work(case: &ReportInput, observed: &ObservedWork) -> WorkReport {
 fn headlines(context: &WorkContext, observed: &ObservedWork, times: Vec<Panel>) -> Vec<Panel> {
     let threshold = context.case.analysis.plan.stop.threshold;
     let panel_of = |shown: &Headline| {
+        let name = if shown.quantity().is_some() { &shown.phase } else { &shown.name };
         let quantity = PanelSpec {
-            name: plain(&shown.name),
+            name: plain(name),
+            quantity: shown.quantity().map(plain),
             phase: plain(&shown.phase),
             metric: plain(&shown.metric),
             wanted: (metric::better(&shown.metric) != Better::Neither).then_some(threshold),

@@ -19,7 +19,7 @@ mod phoronix;
 mod pickfs;
 
 use anyhow::{Context, Result, bail};
-use pickfs_core::journal::{Begin, End, Flag, Outcome, Provenance, Record, Run, SCHEMA, Sample};
+use pickfs_core::journal::{Begin, End, Flag, Outcome, Provenance, Record, Run, SCHEMA, Sample, typed};
 use pickfs_core::plan::{Chosen, Headline, Judged, Plan, Target, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -207,7 +207,7 @@ fn importer_of(file: &File, wanted: ImportOptions) -> Result<&'static dyn Import
     let is_ours = || file.text.starts_with("{\"run\":{\"schema\":");
     found.with_context(|| {
         if is_ours() {
-            format!("{} is a journal of pickfs already: pickfs report {0}", file.name)
+            format!("{} is a journal of pickfs already: pickfs report {}", file.name, typed(Path::new(file.name)))
         } else {
             format!("the format of {} is not known; name it with --from, one of: {}", file.name, known())
         }

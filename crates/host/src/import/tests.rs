@@ -152,7 +152,7 @@ fn headlines(importer: &str, text: &str) -> Vec<(String, String, f64)> {
     let found = figures(importer, text);
     let all = found.headlines.values().flatten();
     let shown = all.filter_map(|one| {
-        let name = one.name.strip_prefix(&format!("{}: ", one.phase))?.to_string();
+        let name = one.quantity()?.to_string();
         Some((one.phase.clone(), name, value(&found, &one.phase, &one.metric)?))
     });
     shown.collect()

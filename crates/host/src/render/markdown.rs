@@ -10,8 +10,8 @@ use crate::wording::headings;
 use crate::wording::machines::MachinesReport;
 use crate::wording::marks;
 use crate::wording::ranking::{self, Choice};
-use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
-use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
+use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Row as Effect, Tuned, where_it_matters};
+use crate::wording::why::{LEDGERS, Ledger};
 use std::io::{self, Write};
 
 pub(crate) const MARKDOWN: Format = Format {
@@ -59,14 +59,13 @@ fn report(model: &Model, _: &Options, out: &mut dyn Write) -> io::Result<()> {
 fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io::Result<()> {
     let [tuned] = tunings else {
         let (heads, rows) = where_it_matters(tunings);
-        table(&[vec![heads], rows].concat(), out)?;
+        table(&heads, rows, out)?;
         writeln!(out, "{}\n", escaped(CHOICES_LEGEND))?;
         return tunings.iter().try_for_each(|tuned| writeln!(out, "- {}", escaped(&tuned.in_a_list())));
     };
     writeln!(out, "## {}\n\n**{}**\n", escaped(&tuned.title()), escaped(&tuned.headline()))?;
     writeln!(out, "{}\n", escaped(&tuned.how()))?;
-    let heads = std::iter::once(EFFECTS.map(String::from).to_vec());
-    table(&heads.chain(tuned.effects.iter().map(|row| row.cells().to_vec())).collect::<Vec<_>>(), out)?;
+    table(&EFFECTS, tuned.effects.iter().map(Effect::cells), out)?;
     writeln!(out, "{}\n", escaped(EFFECTS_LEGEND))?;
     tuned.findings().iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
     let Some(advice) = &tuned.advice else { return Ok(()) };
@@ -108,17 +107,14 @@ fn times(model: &Model, work: &WorkReport, out: &mut dyn Write) -> io::Result<()
 
 /// Folded: they are long.
 fn ledgers(model: &Model, out: &mut dyn Write) -> io::Result<()> {
-    let ledgers = model.ledgers();
+    let ledgers = model.ledgers("\u{a0}\u{a0}");
     if ledgers.is_empty() {
         return Ok(());
     }
     writeln!(out, "<details><summary>{}</summary>\n\n{}\n", headings::LEDGERS, escaped(LEDGERS))?;
     for Ledger { title, heads, rows, proofs } in ledgers {
         writeln!(out, "#### {}\n", escaped(&title))?;
-        let indented = |name, is_part| if is_part { format!("\u{a0}\u{a0}{name}") } else { name };
-        let row = |row: LedgerRow| std::iter::once(indented(row.name, row.is_part)).chain(row.cells).collect();
-        let rows = std::iter::once(heads.map(String::from).to_vec()).chain(rows.into_iter().map(row));
-        table(&rows.collect::<Vec<_>>(), out)?;
+        table(&heads, rows, out)?;
         proofs.iter().try_for_each(|line| writeln!(out, "- {}", escaped(line)))?;
         writeln!(out)?;
     }
@@ -127,19 +123,25 @@ fn ledgers(model: &Model, out: &mut dyn Write) -> io::Result<()> {
 
 fn best_of_each(model: &Model, champions: &Champions, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "### {}\n", headings::BEST_OF_EACH)?;
-    let best = champions.rows_shown(model).into_iter().map(Vec::from);
-    table(&[COLUMNS.map(String::from).to_vec()].into_iter().chain(best).collect::<Vec<_>>(), out)?;
-    table(&champions.factor_shown(), out)?;
+    table(&COLUMNS, champions.rows_shown(model), out)?;
+    if let [heads, rows @ ..] = champions.factor_shown().as_slice() {
+        table(heads, rows, out)?;
+    }
     champions.legend(model).iter().try_for_each(|line| writeln!(out, "{}\n", escaped(line)))
 }
 
-/// The headings first; nothing where there is no row.
-fn table(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
-    let [head, rows @ ..] = rows else { return Ok(()) };
-    let line = |cells: &[String]| cells.iter().map(|cell| format!(" {} |", escaped(cell))).collect::<String>();
-    writeln!(out, "|{}\n|{}", line(head), ":---|".repeat(head.len()))?;
-    rows.iter().try_for_each(|row| writeln!(out, "|{}", line(row)))?;
+fn table(
+    heads: &[impl AsRef<str>],
+    rows: impl IntoIterator<Item = impl AsRef<[String]>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "|{}\n|{}", line(heads), ":---|".repeat(heads.len()))?;
+    rows.into_iter().try_for_each(|row| writeln!(out, "|{}", line(row.as_ref())))?;
     writeln!(out)
+}
+
+fn line(cells: &[impl AsRef<str>]) -> String {
+    cells.iter().map(|cell| format!(" {} |", escaped(cell.as_ref()))).collect()
 }
 
 fn cell(panel: &Panel, row: &Row) -> String {
@@ -163,33 +165,26 @@ fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write) -> io::Res
 }
 
 fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "| {} |\n|{}", ranking::COLUMNS.join(" | "), ":---|".repeat(ranking::COLUMNS.len()))?;
-    for choice in choices {
-        writeln!(out, "| {} |", ranking::cells(choice).map(|cell| escaped(&cell)).join(" | "))?;
-    }
-    writeln!(out, "\n{}\n", escaped(ranking::LEGEND))?;
+    table(&ranking::COLUMNS, choices.iter().map(ranking::cells), out)?;
+    writeln!(out, "{}\n", escaped(ranking::LEGEND))?;
     choices.iter().try_for_each(|choice| writeln!(out, "- {}", escaped(&ranking::sentence(choice))))?;
     let best = ranking::best_cells(choices);
     if best.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n### {}\n", headings::BEST_OF_EACH)?;
-    let rows = [ranking::BEST_COLUMNS.map(String::from)].into_iter().chain(best).map(Vec::from);
-    table(&rows.collect::<Vec<_>>(), out)?;
+    table(&ranking::BEST_COLUMNS, best, out)?;
     writeln!(out, "{}", escaped(ranking::BEST_LEGEND))
 }
 
 fn machines(works: &[MachinesReport], _: &Options, out: &mut dyn Write) -> io::Result<()> {
     for work in works {
         writeln!(out, "**{}**: {}\n", escaped(&work.work), escaped(&work.verdict))?;
-        let line = |cells: &[String]| {
-            format!("| {} |", cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>().join(" | "))
-        };
-        if !work.rows.is_empty() {
-            writeln!(out, "{}\n|{}", line(&work.columns), ":---|".repeat(work.columns.len()))?;
+        if work.rows.is_empty() {
+            writeln!(out)?;
+        } else {
+            table(&work.columns, &work.rows, out)?;
         }
-        work.rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?;
-        writeln!(out)?;
         work.notes.iter().chain(&work.machines).try_for_each(|note| writeln!(out, "- {}", escaped(note)))?;
         writeln!(out)?;
     }

@@ -8,7 +8,6 @@ use crate::wording::answer::{Standing, UNPROVEN, UNPROVEN_SIGN, interval, signed
 use crate::wording::axis::Axis;
 use crate::wording::durability;
 use crate::wording::headings;
-use crate::wording::headline::without_phase;
 use crate::wording::text::{capital, left, lines, right, wrapped};
 use std::io::{self, Write};
 use textwrap::core::display_width;
@@ -342,7 +341,7 @@ impl Screen<'_> {
         let targets: Vec<usize> = (0..self.model.targets.len()).filter(has_any).collect();
         let name = |target: usize| self.model.targets[target].name.clone();
         let one_phase = panels.iter().all(|panel| panel.phase == panels[0].phase);
-        let heading = |panel: &Panel| if one_phase { without_phase(panel).to_string() } else { panel.name.clone() };
+        let heading = |panel: &Panel| if one_phase { panel.without_phase().to_string() } else { panel.name.clone() };
         let targets_down = targets.len() > 1 && panels.len() <= 6;
         let (down, across) = if targets_down { (targets.len(), panels.len()) } else { (panels.len(), targets.len()) };
         let cell = |row: usize, column: usize| {

@@ -2,18 +2,21 @@
 //! in a mail.
 
 use super::{Format, Options};
-use crate::analysis::{Champions, Compression, Criteria, Model, Overall, Panel, Row, Table, WorkReport};
+use crate::analysis::{
+    Champions, Compression, CompressionRow, Criteria, Model, Overall, Panel, Row, Table, WorkReport,
+};
 use crate::wording::advice::{Advice, pasted};
-use crate::wording::between_runs::RunComparison;
+use crate::wording::between_runs::{RunComparison, TimeChange};
 use crate::wording::comparison::ratio_or_dash;
 use crate::wording::machines::MachinesReport;
 use crate::wording::ranking::{self, Choice};
 use crate::wording::text::{left, lines, right, wrapped};
 use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Row as Effect, Tuned, where_it_matters};
 use crate::wording::warnings::suspicious_readings;
-use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
+use crate::wording::why::{LEDGERS, Ledger};
 use crate::wording::{champions, features, headings, marks};
 use comfy_table::{CellAlignment, ContentArrangement, modifiers, presets};
+use pickfs_core::journal::typed;
 use pickfs_stats::Estimate;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -58,12 +61,9 @@ fn report(model: &Model, options: &Options, out: &mut dyn Write) -> io::Result<(
 fn comparison(runs: &RunComparison, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let width = options.width;
     writeln!(out, "{}\n", wrapped("", &runs.headline, width))?;
-    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
-    table.set_header(["", "before", "now", "ratio", ""]);
-    for row in &runs.rows {
-        table.add_row([row.name().as_str(), &row.old, &row.new, &row.ratio, row.says]);
-    }
-    writeln!(out, "{}", table.trim_fmt())?;
+    let cells = |row: &TimeChange| [&row.name(), &row.old, &row.new, &row.ratio, row.says].map(String::from);
+    let heads = ["", "before", "now", "ratio", ""];
+    writeln!(out, "{}", grid(presets::UTF8_FULL_CONDENSED, heads, runs.rows.iter().map(cells), width))?;
     let legend = format!("Ratio: now over before, with its 95 % interval. {}", runs.caveat);
     writeln!(out, "{}\n", wrapped("", &legend, width))?;
     runs.missing.iter().try_for_each(|line| writeln!(out, "{}", wrapped("", line, width)))?;
@@ -74,9 +74,8 @@ fn comparison(runs: &RunComparison, options: &Options, out: &mut dyn Write) -> i
 }
 
 fn ranking(choices: &[Choice], options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = new_table(presets::UTF8_FULL_CONDENSED, options.width);
-    table.set_header(ranking::COLUMNS);
-    table.add_rows(choices.iter().map(ranking::cells));
+    let cells = choices.iter().map(ranking::cells);
+    let table = grid(presets::UTF8_FULL_CONDENSED, ranking::COLUMNS, cells, options.width);
     writeln!(out, "{table}\n{}\n", wrapped("", ranking::LEGEND, options.width))?;
     for choice in choices {
         writeln!(out, "{}", wrapped("", &ranking::sentence(choice), options.width))?;
@@ -85,21 +84,16 @@ fn ranking(choices: &[Choice], options: &Options, out: &mut dyn Write) -> io::Re
     if best.is_empty() {
         return Ok(());
     }
-    let mut table = new_table(presets::UTF8_FULL, options.width);
-    table.set_header(ranking::BEST_COLUMNS);
-    table.add_rows(best);
-    writeln!(out, "\n{}\n{}", headings::BEST_OF_EACH, table.trim_fmt())?;
+    let table = grid(presets::UTF8_FULL, ranking::BEST_COLUMNS, best, options.width);
+    writeln!(out, "\n{}\n{table}", headings::BEST_OF_EACH)?;
     writeln!(out, "{}", wrapped("", ranking::BEST_LEGEND, options.width))
 }
 
 fn machines(works: &[MachinesReport], options: &Options, out: &mut dyn Write) -> io::Result<()> {
     for work in works {
         writeln!(out, "{}", wrapped("", &format!("{}: {}", work.work, work.verdict), options.width))?;
-        let mut table = new_table(presets::UTF8_FULL_CONDENSED, options.width);
-        table.set_header(&work.columns);
-        table.add_rows(&work.rows);
         if !work.rows.is_empty() {
-            writeln!(out, "{table}")?;
+            writeln!(out, "{}", grid(presets::UTF8_FULL_CONDENSED, &work.columns, &work.rows, options.width))?;
         }
         work.notes.iter().try_for_each(|line| writeln!(out, "{}", wrapped("", line, options.width)))?;
     }
@@ -114,7 +108,8 @@ fn tunings(tunings: &[Tuned], options: &Options, out: &mut dyn Write) -> io::Res
         return out.write_all(answer(tuned, width).as_bytes());
     }
     let (heads, rows) = where_it_matters(tunings);
-    writeln!(out, "{}\n{}\n", grid(&heads, rows, width), wrapped("", CHOICES_LEGEND, width))?;
+    let table = grid(presets::UTF8_FULL_CONDENSED, heads, rows, width);
+    writeln!(out, "{table}\n{}\n", wrapped("", CHOICES_LEGEND, width))?;
     tunings.iter().try_for_each(|tuned| writeln!(out, "{}", wrapped("", &tuned.in_a_list(), width)))
 }
 
@@ -132,7 +127,7 @@ fn answer(tuned: &Tuned, width: usize) -> String {
     if let Some(advice) = &tuned.advice {
         let _ = write!(out, "\n\n{}", to_use(advice, width));
     }
-    let journals = tuned.stages.iter().map(|stage| format!("\n  pickfs report {}", stage.journal.display()));
+    let journals = tuned.stages.iter().map(|stage| format!("\n  pickfs report {}", typed(&stage.journal)));
     out.trim_end().to_string() + "\n\nAll rounds:" + &journals.collect::<String>() + "\n"
 }
 
@@ -185,42 +180,32 @@ impl Page<'_> {
 
     fn features(&mut self) -> io::Result<()> {
         let [head, rows @ ..] = &*features::rows(self.model) else { return Ok(()) };
-        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
-        table.set_header(head);
-        table.add_rows(rows);
-        writeln!(self.out, "\n{}\n{}", headings::FEATURES, table.trim_fmt())
+        writeln!(self.out, "\n{}", headings::FEATURES)?;
+        self.grid(presets::UTF8_FULL_CONDENSED, head, rows)
     }
 
     fn champions(&mut self, champions: &Champions) -> io::Result<()> {
         writeln!(self.out, "\n{}", headings::BEST_OF_EACH)?;
-        let mut best = new_table(presets::UTF8_FULL, self.width);
-        best.set_header(champions::COLUMNS);
-        best.add_rows(champions.rows_shown(self.model));
-        writeln!(self.out, "{}", best.trim_fmt())?;
+        self.grid(presets::UTF8_FULL, champions::COLUMNS, champions.rows_shown(self.model))?;
         if let [head, rows @ ..] = champions.factor_shown().as_slice() {
-            let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
-            table.set_header(head);
-            table.add_rows(rows);
-            writeln!(self.out, "{}", table.trim_fmt())?;
+            self.grid(presets::UTF8_FULL_CONDENSED, head, rows)?;
         }
         champions.legend(self.model).iter().try_for_each(|line| self.wrapped("", line))
     }
 
     fn criteria(&mut self, criteria: &Criteria) -> io::Result<()> {
         writeln!(self.out, "\n{}", headings::TRADE_OFFS)?;
-        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
-        table.set_header([""].into_iter().chain(criteria.names.iter().map(String::as_str)));
-        for row in &criteria.rows {
+        let cells = |row: &crate::analysis::CriteriaRow| {
             let mark = if row.on_front { " *" } else { "" };
             let name = format!("{}{mark}", self.model.targets[row.target].name);
             let reference = row.target == criteria.reference;
             let cell = |found: &Option<Estimate>| {
                 if reference { "reference".into() } else { ratio_or_dash(found.as_ref()) }
             };
-            let cells = row.cells.iter().map(cell);
-            table.add_row([name].into_iter().chain(cells));
-        }
-        writeln!(self.out, "{}", table.trim_fmt())?;
+            [name].into_iter().chain(row.cells.iter().map(cell)).collect::<Vec<_>>()
+        };
+        let heads = [""].into_iter().chain(criteria.names.iter().map(String::as_str));
+        self.grid(presets::UTF8_FULL_CONDENSED, heads, criteria.rows.iter().map(cells))?;
         let reference = &self.model.targets[criteria.reference].name;
         self.wrapped(
             "",
@@ -253,11 +238,10 @@ impl Page<'_> {
     }
 
     fn times(&mut self, work: &WorkReport) -> io::Result<()> {
-        let panels: Vec<&Panel> = work.phases.iter().collect();
-        let rows: Vec<usize> = (0..panels[0].rows.len()).collect();
-        let labels = rows.iter().map(|&at| time_label(self.model, work, &panels[0].rows[at])).collect();
-        let sheet = Sheet { style: presets::UTF8_FULL, labels, rows, between: UNDER, ranges: true };
-        self.panels(if work.is_foreign { "Figures" } else { "Time" }, &sheet, &panels)?;
+        let rows: Vec<usize> = (0..work.phases[0].rows.len()).collect();
+        let label = |&at: &usize| time_label(self.model, work, &work.phases[0].rows[at]);
+        let columns = columns(&work.phases, &rows, label, (UNDER, true));
+        self.tables(if work.is_foreign { "Figures" } else { "Time" }, presets::UTF8_FULL, columns)?;
         let tables = work.beside.iter().filter(|table| !table.is_detail());
         let shown = work.phases.iter().chain(tables.flat_map(|table| &table.panels));
         self.wrapped("", &marks::legend(self.model, work, &marks::used(shown)))
@@ -265,70 +249,63 @@ impl Page<'_> {
 
     /// Only targets that have a figure here: the time table has named the missing ones.
     fn beside(&mut self, table: &Table) -> io::Result<()> {
-        let panels: Vec<&Panel> = table.panels.iter().collect();
-        let any = |at: &usize| panels.iter().any(|panel| panel.rows[*at].figure.is_some());
-        let rows: Vec<usize> = (0..panels[0].rows.len()).filter(any).collect();
-        let labels = rows.iter().map(|&at| self.model.targets[panels[0].rows[at].target].name.clone()).collect();
-        let style = presets::UTF8_FULL_CONDENSED;
-        let mut sheet = Sheet { style, labels, rows, between: "  ", ranges: false };
+        let first = &table.panels[0].rows;
+        let any = |at: &usize| table.panels.iter().any(|panel| panel.rows[*at].figure.is_some());
+        let rows: Vec<usize> = (0..first.len()).filter(any).collect();
+        let label = |&at: &usize| self.model.targets[first[at].target].name.clone();
+        let [flat, high] = ["  ", UNDER].map(|between| columns(&table.panels, &rows, label, (between, false)));
         // Two lines a row rather than two tables.
-        if !self.fit(&sheet, &panels) {
-            sheet.between = UNDER;
-            sheet.between = if self.fit(&sheet, &panels) { UNDER } else { "  " };
-        }
-        self.panels(&table.title(), &sheet, &panels)
+        let fit = |columns: &[Column]| self.fitting(columns) == columns.len();
+        let columns = if !fit(&flat) && fit(&high) { high } else { flat };
+        self.tables(&table.title(), presets::UTF8_FULL_CONDENSED, columns)
     }
 
-    /// All columns side by side.
-    fn fit(&self, sheet: &Sheet, panels: &[&Panel]) -> bool {
-        columns_that_fit(panels, sheet, self.for_columns(sheet)) == panels.len()
-    }
-
-    /// What the rows' names leave.
-    fn for_columns(&self, sheet: &Sheet) -> usize {
-        let lines = sheet.labels.iter().flat_map(|label| label.lines());
-        let first = lines.map(|line| line.chars().count()).max().unwrap_or(0).clamp(6, self.width / 3);
-        self.width.saturating_sub(first + 4)
+    /// How many columns fit side by side: the names of the rows, and at least one more.
+    fn fitting(&self, columns: &[Column]) -> usize {
+        let width = |column: &Column| {
+            let lines = column.iter().flat_map(|cell| cell.lines());
+            lines.map(|line| line.chars().count()).max().unwrap_or(0)
+        };
+        let mut left = self.width.saturating_sub(width(&columns[0]).clamp(6, self.width / 3) + 4);
+        let fits = |column: &&Column| left.checked_sub(width(column) + 3).map(|rest| left = rest).is_some();
+        1 + columns[1..].iter().take_while(fits).count().max(1)
     }
 
     /// One table, or several under each other if the columns do not fit side by side.
-    fn panels(&mut self, title: &str, sheet: &Sheet, panels: &[&Panel]) -> io::Result<()> {
-        let mut rest = panels;
+    fn tables(&mut self, title: &str, style: &str, mut columns: Vec<Column>) -> io::Result<()> {
         writeln!(self.out, "\n{title}")?;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(columns_that_fit(rest, sheet, self.for_columns(sheet)));
-            self.table(sheet, now)?;
-            rest = later;
+        while columns.len() > 1 {
+            let later = columns.split_off(self.fitting(&columns));
+            let row = |at: usize| columns.iter().map(move |column| &column[at]);
+            self.grid(style, row(0), (1..columns[0].len()).map(row))?;
+            columns.splice(1.., later);
         }
         Ok(())
     }
 
-    fn table(&mut self, sheet: &Sheet, panels: &[&Panel]) -> io::Result<()> {
-        let mut table = new_table(sheet.style, self.width);
-        table.set_header([String::new()].into_iter().chain(panels.iter().map(|panel| heading(panel))));
-        for (label, &at) in sheet.labels.iter().zip(&sheet.rows) {
-            let cells = panels.iter().map(|panel| cell(panel, &panel.rows[at], sheet));
-            table.add_row([label.clone()].into_iter().chain(cells));
-        }
-        writeln!(self.out, "{}", table.trim_fmt())
+    fn grid(
+        &mut self,
+        style: &str,
+        heads: impl Into<comfy_table::Row>,
+        rows: impl IntoIterator<Item = impl Into<comfy_table::Row>>,
+    ) -> io::Result<()> {
+        writeln!(self.out, "{}", grid(style, heads, rows, self.width))
     }
 
     fn compression(&mut self, found: &Compression) -> io::Result<()> {
         writeln!(self.out, "\nCompression of {}", self.model.targets[found.target].name)?;
-        let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
-        table.set_header(["type", "share", "disk usage", "uncompressed", "referenced"]);
-        for row in &found.rows {
-            table.add_row([row.kind.clone()].into_iter().chain(row.cells()));
-        }
+        let heads = ["type", "share", "disk usage", "uncompressed", "referenced"];
+        let rows = found.rows.iter().map(CompressionRow::cells);
+        let mut table = grid(presets::UTF8_FULL_CONDENSED, heads, rows, self.width);
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-        writeln!(self.out, "{}", table.trim_fmt())?;
+        writeln!(self.out, "{table}")?;
         let differs =
             if found.differs { format!(" (medians of {} rounds that differ)", found.rounds) } else { String::new() };
         self.wrapped("", &format!("{}{differs}", found.summary()))
     }
 
     fn ledgers(&mut self) -> io::Result<()> {
-        let ledgers = self.model.ledgers();
+        let ledgers = self.model.ledgers("  ");
         if !ledgers.is_empty() {
             writeln!(self.out, "\n{}", headings::LEDGERS)?;
             self.wrapped("", LEDGERS)?;
@@ -336,13 +313,9 @@ impl Page<'_> {
         for Ledger { title, heads, rows, proofs } in ledgers {
             writeln!(self.out)?;
             self.wrapped("", &title)?;
-            let mut table = new_table(presets::UTF8_FULL_CONDENSED, self.width);
-            table.set_header(heads);
-            for LedgerRow { name, is_part, cells } in rows {
-                table.add_row(std::iter::once(if is_part { format!("  {name}") } else { name }).chain(cells));
-            }
+            let mut table = grid(presets::UTF8_FULL_CONDENSED, heads, rows, self.width);
             table.column_iter_mut().skip(1).take(3).for_each(|it| it.set_cell_alignment(CellAlignment::Right));
-            writeln!(self.out, "{}", table.trim_fmt())?;
+            writeln!(self.out, "{table}")?;
             proofs.iter().try_for_each(|line| self.wrapped("  ", line))?;
         }
         Ok(())
@@ -383,46 +356,30 @@ impl Page<'_> {
     }
 }
 
-/// The rows that a table shows, and how.
-struct Sheet {
-    style: &'static str,
-    labels: Vec<String>,
-    /// Places of the rows in each panel.
-    rows: Vec<usize>,
-    /// What stands between a figure and its ratio.
-    between: &'static str,
-    /// Where there is no ratio, the range instead.
-    ranges: bool,
+/// A heading, and a cell for each row.
+type Column = Vec<String>;
+
+/// A column of the rows' names, then one for each panel.
+fn columns(panels: &[Panel], rows: &[usize], name: impl Fn(&usize) -> String, how: (&str, bool)) -> Vec<Column> {
+    let names = std::iter::once(String::new()).chain(rows.iter().map(name)).collect();
+    let column = |panel: &Panel| {
+        std::iter::once(heading(panel)).chain(rows.iter().map(|&at| cell(panel, &panel.rows[at], how))).collect()
+    };
+    std::iter::once(names).chain(panels.iter().map(column)).collect()
 }
 
 /// As wide as fits.
-fn grid(heads: &[String], rows: Vec<Vec<String>>, width: usize) -> comfy_table::Table {
-    let mut table = new_table(presets::UTF8_FULL_CONDENSED, width);
-    table.set_header(heads).add_rows(rows);
-    table
-}
-
-fn new_table(style: &str, width: usize) -> comfy_table::Table {
+fn grid(
+    style: &str,
+    heads: impl Into<comfy_table::Row>,
+    rows: impl IntoIterator<Item = impl Into<comfy_table::Row>>,
+    width: usize,
+) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_preset(style).apply_modifier(modifiers::UTF8_ROUND_CORNERS);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width as u16).force_no_tty();
+    table.set_width(width as u16).force_no_tty().set_header(heads).add_rows(rows);
     table
-}
-
-fn columns_that_fit(panels: &[&Panel], sheet: &Sheet, width: usize) -> usize {
-    let mut used = 0;
-    let fitting = panels.iter().take_while(|panel| {
-        used += column_width(panel, sheet) + 3;
-        used <= width
-    });
-    fitting.count().max(1)
-}
-
-fn column_width(panel: &Panel, sheet: &Sheet) -> usize {
-    let cells = sheet.rows.iter().map(|&at| cell(panel, &panel.rows[at], sheet));
-    let lines = cells.chain([heading(panel)]).filter_map(|cell| cell.lines().map(|line| line.chars().count()).max());
-    lines.max().unwrap_or(0)
 }
 
 /// In columns: not much longer than a figure.
@@ -431,8 +388,8 @@ const LONGEST_LINE: usize = 16;
 /// What a workload measures itself has long names: the phase on its own line, the rest broken at
 /// blanks.
 fn heading(panel: &Panel) -> String {
-    match panel.name.split_once(": ") {
-        Some((phase, metric)) => format!("{phase}:\n{}", lines(metric, LONGEST_LINE).join("\n")),
+    match &panel.quantity {
+        Some(quantity) => format!("{}:\n{}", panel.phase, lines(quantity, LONGEST_LINE).join("\n")),
         None => panel.name.clone(),
     }
 }
@@ -448,15 +405,16 @@ fn time_label(model: &Model, work: &WorkReport, row: &Row) -> String {
     format!("{}{rounds}{weaker}", found.name)
 }
 
-/// The median, and under or after it the ratio to the reference.
-fn cell(panel: &Panel, row: &Row, sheet: &Sheet) -> String {
+/// The median, then what stands between it and the ratio to the reference, or its range if there is
+/// no ratio and `ranges` are shown.
+fn cell(panel: &Panel, row: &Row, (between, ranges): (&str, bool)) -> String {
     let Some(figure) = &row.figure else { return row.absent.word().to_string() };
     let second = match &row.against {
         Some(against) => marks::ratio(against),
-        None if sheet.ranges => figure.range().clone(),
+        None if ranges => figure.range().clone(),
         None => String::new(),
     };
-    let between = if second.is_empty() { "" } else { sheet.between };
+    let between = if second.is_empty() { "" } else { between };
     format!("{}{}{between}{second}", figure.shown(), marks::signs(&marks::of_figure(panel, row)))
 }
 

@@ -21,6 +21,7 @@ pub use postgresql::{Database, is_database};
 use anyhow::{Context, Result, anyhow, bail};
 use folder::{Folder, Unfinished};
 use index::Index;
+use pickfs_core::journal::typed;
 use rusqlite::types::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -63,8 +64,9 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Store> {
         let shown = folder.display();
         let form = form(folder);
+        let word = typed(folder);
         let form =
-            form.map_err(|error| anyhow!("{shown} is not a store ({error}); `pickfs push {shown} JOURNAL` makes one"))?;
+            form.map_err(|error| anyhow!("{shown} is not a store ({error}); `pickfs push {word} JOURNAL` makes one"))?;
         if form != FORM {
             bail!("{shown} is a store of another form ({}); take a newer pickfs", form.trim().escape_debug());
         }

@@ -41,6 +41,11 @@ pub(crate) fn ratio_or_dash(found: Option<&Estimate>) -> String {
 }
 
 impl Panel {
+    /// "IOPS" of "write: IOPS".
+    pub(crate) fn without_phase(&self) -> &str {
+        self.quantity.as_ref().unwrap_or(&self.name)
+    }
+
     /// "differences below 3 % do not matter".
     pub(crate) fn smallest_difference(&self) -> String {
         format!("differences below {} do not matter", percent(self.threshold))

@@ -9,6 +9,10 @@ use pickfs_core::journal::HELD_BACK;
 use pickfs_core::metric;
 use pickfs_system::units::{Unit, show_bytes, show_duration};
 
+/// A headline's answer, which ends with how sure it is, and what follows it: what is slower, or
+/// what would settle it. The second begins with a blank where there is one.
+type HeadlineParts = [String; 2];
+
 /// A work's report, and the names of its targets.
 struct Context<'a> {
     targets: &'a [TargetInfo],
@@ -41,18 +45,21 @@ impl WorkReport {
 
     /// The verdict in one or a few sentences, after broken promises.
     pub fn headline(&self, model: &Model) -> String {
-        format!("{}{}", durability::guilt(self, model), self.answer(model))
+        self.headline_parts(model).concat()
     }
 
-    fn answer(&self, model: &Model) -> String {
+    fn headline_parts(&self, model: &Model) -> HeadlineParts {
+        let [answer, rest] = self.answer(model);
+        [durability::guilt(self, model) + &answer, rest]
+    }
+
+    fn answer(&self, model: &Model) -> HeadlineParts {
         let context = self.context(model);
         let nothing = "Nothing was measured: no cell ended with a time.".to_string();
-        let Some(panel) = self.phases.first() else { return nothing };
+        let Some(panel) = self.phases.first() else { return [nothing, String::new()] };
         let measured: Vec<&Row> = panel.rows.iter().filter(|row| row.figure.is_some()).collect();
-        if self.is_foreign && panel.race.is_none() {
-            return foreign(&measured, panel, &context);
-        }
-        match (self.verdict.kind, measured.as_slice(), &panel.race) {
+        let answer = match (self.verdict.kind, measured.as_slice(), &panel.race) {
+            (.., None) if self.is_foreign => foreign(&measured, panel, &context),
             (VerdictKind::Nothing, [], _) if self.is_overall => {
                 "No verdict over all work: no target has finished all of it in any round.".to_string()
             }
@@ -66,9 +73,10 @@ impl WorkReport {
             (VerdictKind::Single, [row, ..], _) => {
                 durability::alone(self, row.target, model).unwrap_or_else(|| alone(row, panel, &context))
             }
-            (_, _, Some(race)) => judged(race, panel, &context),
+            (_, _, Some(race)) => return judged(race, panel, &context),
             (_, rows, None) => anecdote(rows, panel, &context),
-        }
+        };
+        [answer, String::new()]
     }
 
     /// One line for each phase.
@@ -142,16 +150,10 @@ fn foreign(rows: &[&Row], panel: &Panel, context: &Context) -> String {
     let of_phase = context.work.phases.iter().filter(|one| one.phase == panel.phase);
     let figure = |one: &Panel| {
         let found = one.rows.iter().find(|found| found.target == row.target)?.figure.as_ref()?;
-        Some(format!("{} {}", without_phase(one), found.shown()))
+        Some(format!("{} {}", one.without_phase(), found.shown()))
     };
     let figures: Vec<String> = of_phase.filter_map(figure).take(4).collect();
     format!("{}, {}: {}.", context.targets[row.target].name, panel.phase, figures.join("; "))
-}
-
-/// "IOPS" of "write: IOPS".
-pub(crate) fn without_phase(panel: &Panel) -> &str {
-    let rest = panel.name.strip_prefix(&panel.phase).and_then(|rest| rest.strip_prefix(": "));
-    rest.unwrap_or(&panel.name)
 }
 
 /// "ls: 8 runs: 10.9 ms, 50.8 ms, ...": a line for each target.
@@ -192,7 +194,7 @@ fn part(panel: &Panel) -> String {
 
 /// Each target is in one group: the pick or several that are as good, maybe as good, slower,
 /// eliminated early, and not ranked.
-fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
+fn judged(race: &Race, panel: &Panel, context: &Context) -> HeadlineParts {
     let verdict = &context.work.verdict;
     let pick = &context.targets[race.pick].name;
     let others =
@@ -209,10 +211,10 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
                 most => format!("{each} is {}", at_most(most, terms)),
             };
             let open = open(race, &verdict.best, context);
-            format!("No single winner: {}; {bound}.{open}{others}", listed(&some(ties)))
+            [format!("No single winner: {}; {bound}.", listed(&some(ties))), open + &others]
         }
         VerdictKind::Pick => {
-            format!("Pick {pick}: {}.{}{others}", bound(race, context), open(race, &[race.pick], context))
+            [format!("Pick {pick}: {}.", bound(race, context)), open(race, &[race.pick], context) + &others]
         }
         _ => {
             let names = listed(&some(names(&race.may_be_best().collect::<Vec<_>>(), context)));
@@ -221,7 +223,7 @@ fn judged(race: &Race, panel: &Panel, context: &Context) -> String {
                 true => ("Too close to call", more(race, context.history)),
                 false => ("Too early to say", String::new()),
             };
-            format!("{why}: {names}. Best guess {pick}: {}.{more}{others}", bound(race, context))
+            [format!("{why}: {names}. Best guess {pick}: {}.", bound(race, context)), more + &others]
         }
     }
 }
@@ -485,31 +487,33 @@ impl Model {
     /// work. A verdict over weighted phases of the only work is its answer: that of all its phases
     /// alike would be a second one, and may be another.
     pub fn headlines(&self) -> Vec<String> {
+        self.headlines_in_parts().iter().map(|parts| parts.concat()).collect()
+    }
+
+    pub(crate) fn headlines_in_parts(&self) -> Vec<HeadlineParts> {
         let works = &self.works;
         if works.iter().all(|work| work.rounds == 0) {
             let (cells, most) = (counted(self.planned_cells, "cell"), if self.may_need_fewer { "up to " } else { "" });
-            return vec![format!("Nothing has been measured yet: {most}{cells} planned, none has ended.")];
+            let answer = format!("Nothing has been measured yet: {most}{cells} planned, none has ended.");
+            return vec![[answer, String::new()]];
         }
         let several = works.len() > 1;
         let overall = self.overall.iter().map(|overall| {
+            let [answer, rest] = overall.work.headline_parts(self);
             let depends = depends(self).filter(|_| several).map(|depends| format!(" {depends}"));
-            format!("{}{}", overall.work.headline(self), depends.unwrap_or_default())
+            [answer, rest + &depends.unwrap_or_default()]
         });
         let named = several || self.overall.is_some();
         let name = |work: &WorkReport| if named { format!("{}: ", work.name) } else { String::new() };
         let is_answered =
             !several && self.overall.as_ref().is_some_and(|overall| overall.work.verdict.kind != VerdictKind::Nothing);
         let own = works.iter().filter(|_| !is_answered);
-        overall.chain(own.map(|work| format!("{}{}", name(work), work.headline(self)))).collect()
+        let own = own.map(|work| {
+            let [answer, rest] = work.headline_parts(self);
+            [name(work) + &answer, rest]
+        });
+        overall.chain(own).collect()
     }
-}
-
-/// A headline's answer, which ends with how sure it is, and what follows it: what is slower, or
-/// what would settle it.
-pub(crate) fn answer_and_rest(headline: &str) -> (&str, &str) {
-    const SURE: &str = "(95 %).";
-    let end = headline.find(SURE).map_or(headline.len(), |at| at + SURE.len());
-    (&headline[..end], headline[end..].trim_start())
 }
 
 /// Some where no target is among the best of every work: one number for all of them hides that.
@@ -530,24 +534,4 @@ fn amount(estimate: &pickfs_stats::Estimate, noun: &str) -> String {
     let (amount, range) = super::text::difference(estimate);
     let shown = format!("{amount} {noun}");
     if range == "±0" { shown } else { format!("{shown} ({range})") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::answer_and_rest;
-
-    #[test]
-    fn an_answer_ends_with_how_sure_it_is() {
-        let rows = [
-            ("Pick xfs: the fastest (95 %). Slower: ext4.", ("Pick xfs: the fastest (95 %).", "Slower: ext4.")),
-            (
-                "Too close. Best guess a: at most 3 % slower (95 %).",
-                ("Too close. Best guess a: at most 3 % slower (95 %).", ""),
-            ),
-            ("Nothing to judge.", ("Nothing to judge.", "")),
-        ];
-        for (headline, parts) in rows {
-            assert_eq!(answer_and_rest(headline), parts);
-        }
-    }
 }

@@ -398,12 +398,13 @@ impl Compression {
 }
 
 impl crate::analysis::CompressionRow {
-    /// Disk usage as a share of the size without compression, "45 %", then the sizes on disk,
-    /// without compression, and referenced.
-    pub(crate) fn cells(&self) -> [String; 4] {
+    /// Its kind, disk usage as a share of the size without compression, "45 %", then the sizes on
+    /// disk, without compression, and referenced.
+    pub(crate) fn cells(&self) -> [String; 5] {
         let share = self.disk_bytes / self.uncompressed_bytes;
         let percent = if share.is_finite() { show_share(share) } else { String::new() };
-        [percent, show_bytes(self.disk_bytes), show_bytes(self.uncompressed_bytes), show_bytes(self.referenced_bytes)]
+        let [disk, all, referenced] = [self.disk_bytes, self.uncompressed_bytes, self.referenced_bytes].map(show_bytes);
+        [self.kind.clone(), percent, disk, all, referenced]
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Ledger<'a> {
     pub(crate) title: String,
     /// Above the columns: what the rows are of, and those of their cells.
     pub(crate) heads: [&'a str; 5],
-    pub(crate) rows: Vec<LedgerRow>,
+    pub(crate) rows: Vec<[String; 5]>,
     pub(crate) proofs: Vec<String>,
 }
 
@@ -75,9 +75,10 @@ pub(crate) const LEDGERS: &str = "The time of each phase by what it was spent on
                                   those of the last one; indented rows are parts of the one above.";
 
 impl Model {
-    /// One for each phase and pair of targets that `pickfs why` has explained.
-    pub(crate) fn ledgers(&self) -> Vec<Ledger<'_>> {
-        self.why.iter().flat_map(|kept| kept.pairs.iter().map(|pair| Ledger::of(kept, pair))).collect()
+    /// One for each phase and pair of targets that `pickfs why` has explained; `indent` stands
+    /// before the names of parts.
+    pub(crate) fn ledgers(&self, indent: &str) -> Vec<Ledger<'_>> {
+        self.why.iter().flat_map(|kept| kept.pairs.iter().map(|pair| Ledger::of(kept, pair, indent))).collect()
     }
 
     /// A sentence for each pair of targets that `pickfs why` has explained.
@@ -99,13 +100,13 @@ impl Model {
 }
 
 impl<'a> Ledger<'a> {
-    fn of(kept: &Kept, Pair { work, target, reference, difference }: &'a Pair) -> Ledger<'a> {
+    fn of(kept: &Kept, Pair { work, target, reference, difference }: &'a Pair, indent: &str) -> Ledger<'a> {
         let on = kept.simulated_on.as_ref().map_or(String::new(), |disk| format!(", simulated on {disk}"));
         let is_explained = kept.is_proved && difference.has_causes(kept.threshold);
         Ledger {
             title: format!("{work}, {}: {target} against {reference}{on}", difference.phase),
             heads: [&difference.phase, "share", target, reference, ""],
-            rows: ledger(difference),
+            rows: ledger(difference, indent),
             proofs: if is_explained { proofs(difference) } else { Vec::new() },
         }
     }
@@ -226,36 +227,30 @@ pub(crate) fn label(cause: &Cause) -> String {
 /// difference in it.
 const SHOWN: f64 = 0.005;
 
-/// A row of a ledger: an owner, or below it a part of a wait for the disk.
-pub(crate) struct LedgerRow {
-    pub(crate) name: String,
-    pub(crate) is_part: bool,
-    /// Share, the target's time, the reference's, and the requests of both.
-    pub(crate) cells: [String; 4],
-}
-
-/// A row an owner, the largest difference first, ending in a sum that is that of the rows.
-pub(crate) fn ledger(found: &Difference) -> Vec<LedgerRow> {
-    let row = |name: &str, is_part: bool, share: f64, times: [f64; 2], requests: String| {
+/// A row an owner, the largest difference first, below it parts of its wait for the disk, ending in
+/// a sum that is that of the rows. Name, share, the target's time, the reference's, and the
+/// requests of both.
+fn ledger(found: &Difference, indent: &str) -> Vec<[String; 5]> {
+    let row = |name: &str, share: f64, times: [f64; 2], requests: String| {
         let [one, other] = times.map(show_duration);
-        LedgerRow { name: name.into(), is_part, cells: [signed(share), one, other, requests] }
+        [name.into(), signed(share), one, other, requests]
     };
-    let whole = |name: &str, share: f64, times: [f64; 2]| row(name, false, share, times, String::new());
+    let whole = |name: &str, share: f64, times: [f64; 2]| row(name, share, times, String::new());
     let requests = |cause: &Cause| match (cause.target.requests, cause.reference.requests) {
         (0, 0) => String::new(),
         (one, other) => format!("{one}, {other} requests"),
     };
     let of_owner = |cause: &Cause| {
         let times = [cause.target.ns, cause.reference.ns];
-        let all = row(&label(cause), false, cause.share, times, requests(cause));
-        let part = |(name, share, times): (&str, f64, [f64; 2])| row(name, true, share, times, String::new());
+        let all = row(&label(cause), cause.share, times, requests(cause));
+        let part = |(name, share, times): (&str, f64, [f64; 2])| whole(&format!("{indent}{name}"), share, times);
         std::iter::once(all).chain(parts(cause, found.reference_ns).into_iter().map(part)).collect::<Vec<_>>()
     };
     let is_shown = |cause: &&Cause| {
         cause.share.abs() >= SHOWN || cause.target.ns.max(cause.reference.ns) >= SHOWN * found.reference_ns
     };
     let (shown, small): (Vec<&Cause>, Vec<&Cause>) = found.causes.iter().partition(is_shown);
-    let mut rows: Vec<LedgerRow> = shown.iter().flat_map(|cause| of_owner(cause)).collect();
+    let mut rows: Vec<[String; 5]> = shown.iter().flat_map(|cause| of_owner(cause)).collect();
     let sum = |of: fn(&Cause) -> f64| small.iter().map(|cause| of(cause)).sum::<f64>();
     if !small.is_empty() {
         let times = [sum(|cause| cause.target.ns), sum(|cause| cause.reference.ns)];
@@ -268,14 +263,11 @@ pub(crate) fn ledger(found: &Difference) -> Vec<LedgerRow> {
 
 /// A ledger as lines of text.
 pub fn table(found: &Difference, target: &str, reference: &str) -> Vec<String> {
-    let line = |name: &str, [share, one, other, requests]: [&str; 4]| {
+    let line = |[name, share, one, other, requests]: [String; 5]| {
         format!("{name:<51}{share:>9}{one:>11}{other:>11}  {requests}").trim_end().to_string()
     };
-    let row = |LedgerRow { name, is_part, cells }: LedgerRow| {
-        line(&format!("{}{name}", if is_part { "  " } else { "" }), cells.each_ref().map(String::as_str))
-    };
-    let head = line(&found.phase, ["share", &cut(target), &cut(reference), ""]);
-    std::iter::once(head).chain(ledger(found).into_iter().map(row)).collect()
+    let head = [found.phase.clone(), "share".into(), cut(target), cut(reference), String::new()];
+    std::iter::once(head).chain(ledger(found, "  ")).map(line).collect()
 }
 
 const OTHER_PARTS: &str = "other parts";

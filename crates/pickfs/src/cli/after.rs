@@ -2,7 +2,7 @@
 
 use super::report;
 use anyhow::Result;
-use pickfs_core::journal::Folded;
+use pickfs_core::journal::{Folded, typed};
 use pickfs_host::run::tell;
 use pickfs_system::sys::process::behind_sudo;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The report, and where the page with charts is.
 pub(crate) fn show(folded: &Folded, journal: &Path) -> Result<()> {
-    let shown = journal.display();
+    let word = typed(journal);
     let model = report::model(folded, journal)?;
     report::print(&model)?;
     match report::write_page(&model, journal) {
@@ -20,7 +20,7 @@ pub(crate) fn show(folded: &Folded, journal: &Path) -> Result<()> {
             tell(&format!("with charts: {}", page.display()));
         }
         // The journal has what was measured in any case.
-        Err(error) => tell(&format!("no page with charts: {error:#}; `pickfs report {shown} --format html` makes one")),
+        Err(error) => tell(&format!("no page with charts: {error:#}; `pickfs report {word} --format html` makes one")),
     }
     Ok(())
 }

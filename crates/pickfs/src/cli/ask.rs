@@ -1,6 +1,7 @@
 //! `pickfs ask`: what a store knows of a disk and a work.
 
 use super::{Exit, FAILED, Outcome, Verb, query, report};
+use pickfs_core::journal::typed;
 use pickfs_host::store::{Filter, IndexedWork, Store};
 use pickfs_host::wording::ranking;
 use pickfs_host::wording::text::wrapped;
@@ -67,7 +68,11 @@ impl Verb for Arguments {
             return Ok(if found.is_empty() { FAILED } else { 0 });
         }
         if found.is_empty() {
-            println!("nothing in {} fits; `pickfs query {0}` shows what there is", self.store.display());
+            println!(
+                "nothing in {} fits; `pickfs query {}` shows what there is",
+                self.store.display(),
+                typed(&self.store)
+            );
             return Ok(FAILED);
         }
         shown.iter().for_each(|found| print(found, &self.store));
@@ -87,12 +92,11 @@ fn print(found: &IndexedWork, store: &Path) {
     let on = if named { format!(" on {}", found.entry.machine) } else { String::new() };
     println!("{}", wrapped("    ", &format!("measured {minute}{on}"), width));
     // A database has no journals.
-    let place = Store::open(store).map(|store| store.journal(&found.entry.hash).display().to_string());
-    let (store, journal) = match place {
-        Ok(place) => (store, place),
-        Err(_) => (Path::new("STORE"), "JOURNAL".to_string()),
+    let (store, journal) = match Store::open(store) {
+        Ok(opened) => (typed(store), typed(&opened.journal(&found.entry.hash))),
+        Err(_) => ("STORE".to_string(), "JOURNAL".to_string()),
     };
-    println!("    pickfs report {}@{}", store.display(), &found.entry.hash[..12]);
+    println!("    pickfs report {store}@{}", &found.entry.hash[..12]);
     println!("    pickfs run --trust --again {journal}\n");
 }
 

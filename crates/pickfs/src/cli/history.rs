@@ -1,7 +1,7 @@
 //! `pickfs history`: the runs of a folder, newest first, under the names that other verbs take.
 
 use super::{Exit, Outcome, Verb, journals, there};
-use pickfs_core::journal::{Folded, fold_file};
+use pickfs_core::journal::{Folded, fold_file, typed};
 use pickfs_host::analysis;
 use pickfs_host::wording::text::{lines, wrapped};
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ impl Verb for Arguments {
             there(&self.folder)?;
         }
         if self.folder.is_file() {
-            let file = self.folder.display();
-            return Err(Exit::usage(format!("{file} is no folder; `pickfs report {file}` shows one run")));
+            let (file, word) = (self.folder.display(), typed(&self.folder));
+            return Err(Exit::usage(format!("{file} is no folder; `pickfs report {word}` shows one run")));
         }
         let all = journals::newest_first(&self.folder)?;
         let shown = all
@@ -55,8 +55,7 @@ impl Verb for Arguments {
         let width = super::report::width();
         shown.for_each(|run| run.print(width));
         if all.len() > self.most {
-            let folder = self.folder.display();
-            let folder = if self.is_usual() { String::new() } else { format!("{folder} ") };
+            let folder = if self.is_usual() { String::new() } else { typed(&self.folder) + " " };
             println!("and {} older: pickfs history {folder}-n {}", all.len() - self.most, all.len());
         }
         Ok(0)

@@ -3,7 +3,7 @@
 use super::{Outcome, Verb, there};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
-use pickfs_core::journal::{Journal, Record};
+use pickfs_core::journal::{Journal, Record, typed};
 use pickfs_host::import::{self, File, ImportOptions};
 use pickfs_host::run::tell;
 use std::path::{Path, PathBuf};
@@ -68,8 +68,8 @@ impl Verb for Arguments {
             return Err(error);
         }
         let values = records.iter().filter(|record| matches!(record, Record::Sample(_))).count();
-        let shown = self.output.display();
-        tell(&format!("{values} values in {shown}; `pickfs report {shown}` shows them"));
+        let (shown, word) = (self.output.display(), typed(&self.output));
+        tell(&format!("{values} values in {shown}; `pickfs report {word}` shows them"));
         Ok(0)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Exit, Outcome, Verb, forewarn, plan_source};
 use anyhow::{Context, Result};
+use pickfs_core::journal::typed;
 use pickfs_core::plan::{PlanArgs, PlanFlags};
 use pickfs_host::run::tell;
 use std::io::{BufRead, IsTerminal, Write};
@@ -82,11 +83,11 @@ impl Verb for Arguments {
         self.ask(&mut answers, &mut std::io::stdin().lock(), may_try_again)?;
         let arguments = as_flags(&answers);
         let (plan, text) = plan_source::from_flags(&arguments)?;
-        let shown = self.file.display();
+        let (shown, word) = (self.file.display(), typed(&self.file));
         std::fs::write(&self.file, commented(&text)).with_context(|| format!("cannot write {shown}"))?;
         forewarn::warnings(&plan).iter().for_each(|warning| tell(&format!("note: {warning}")));
         tell(&format!(
-            "{shown} is written. Next:\n  pickfs plan {shown}    shows what it will do\n  sudo pickfs run {shown}"
+            "{shown} is written. Next:\n  pickfs plan {word}    shows what it will do\n  sudo pickfs run {word}"
         ));
         Ok(0)
     }

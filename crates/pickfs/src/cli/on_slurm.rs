@@ -4,7 +4,7 @@
 use super::after::show;
 use super::{Exit, FAILED, STOPPED};
 use anyhow::{Context, Result, bail, ensure};
-use pickfs_core::journal::fold_file;
+use pickfs_core::journal::{fold_file, typed};
 use pickfs_core::plan::{Cell, Plan};
 use pickfs_host::fleet::{
     self, BROUGHT, Begin, Brought, Errand, JOURNAL, JobKind, MOST_ELEMENTS, NODE, PLAN, Slurm, State, place_of_cell,
@@ -55,9 +55,9 @@ fn folder_of(journal: &Path) -> Result<PathBuf> {
 
 /// A new run needs a journal and a folder that are not there.
 pub(crate) fn refuse_old(journal: &Path) -> Result<()> {
-    let shown = journal.display();
     if journal.exists() || journal.with_extension("slurm").exists() {
-        return Err(Exit::usage(format!("{shown} is there already; name another --journal, or give --resume {shown}")));
+        let (shown, word) = (journal.display(), typed(journal));
+        return Err(Exit::usage(format!("{shown} is there already; name another --journal, or give --resume {word}")));
     }
     Ok(())
 }
@@ -260,10 +260,11 @@ pub(crate) struct Whole<'a> {
 
 /// The exit code.
 pub(crate) fn run_whole(slurm: &Slurm, whole: &Whole) -> Result<u8> {
-    let shown = whole.journal.display();
+    let word = typed(whole.journal);
     if whole.begin.is_some() {
         refuse_old(whole.journal)?;
     } else if !whole.journal.with_extension("slurm").is_dir() {
+        let shown = whole.journal.display();
         return Err(Exit::usage(format!("{shown} is no run of Slurm: the folder of its jobs is not next to it")));
     }
     let folder = folder_of(whole.journal)?;
@@ -280,7 +281,7 @@ pub(crate) fn run_whole(slurm: &Slurm, whole: &Whole) -> Result<u8> {
     let ended = watch.until_it_ends()?;
     match ended {
         None => {
-            tell(&format!("the job goes on; `pickfs run --slurm --resume {shown}` looks after it"));
+            tell(&format!("the job goes on; `pickfs run --slurm --resume {word}` looks after it"));
             Ok(STOPPED)
         }
         Some(brought) if brought.bytes == 0 => {
@@ -296,7 +297,7 @@ pub(crate) fn run_whole(slurm: &Slurm, whole: &Whole) -> Result<u8> {
             if brought.code != i32::from(STOPPED) {
                 fleet::remove_program(&watch.folder);
             } else {
-                tell(&format!("stopped; `pickfs run --slurm --resume {shown}` goes on"));
+                tell(&format!("stopped; `pickfs run --slurm --resume {word}` goes on"));
             }
             Ok(u8::try_from(brought.code).unwrap_or(FAILED))
         }
@@ -422,5 +423,19 @@ impl Watch<'_> {
         let written = fs::write(&new, there).and_then(|()| fs::rename(&new, to));
         written.with_context(|| format!("cannot write {}", to.display()))?;
         Ok(Some(brought))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_a_blank_is_one_word_of_the_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("my run.jsonl");
+        fs::write(&journal, "").unwrap();
+        let said = refuse_old(&journal).unwrap_err().to_string();
+        assert!(said.ends_with(&format!("or give --resume '{}'\n", journal.display())), "{said}");
     }
 }

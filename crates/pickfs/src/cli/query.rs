@@ -3,6 +3,7 @@
 use super::{Exit, Outcome, Verb, report};
 use anyhow::Result;
 use comfy_table::{Table, presets};
+use pickfs_core::journal::typed;
 use pickfs_host::render::csv_text;
 use pickfs_host::store::{Database, Rows, Store, is_database};
 use pickfs_host::wording::text::counted;
@@ -82,8 +83,8 @@ pub(crate) fn database(word: &Path) -> Result<Option<Database>> {
 impl Arguments {
     fn show(&self, rows: &Rows) -> Outcome {
         if self.sql.is_none() && rows.rows.is_empty() {
-            let store = self.store.display();
-            eprintln!("no run of {store} has shown yet what is best; `pickfs history {store}` lists its runs");
+            let (store, word) = (self.store.display(), typed(&self.store));
+            eprintln!("no run of {store} has shown yet what is best; `pickfs history {word}` lists its runs");
         }
         let text = match self.format {
             Form::Text => table(rows).into_bytes(),

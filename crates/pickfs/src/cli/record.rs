@@ -5,6 +5,7 @@
 
 use super::{Exit, Outcome, Verb, there};
 use anyhow::{Context, Result};
+use pickfs_core::journal::typed;
 use pickfs_host::run::tell;
 use pickfs_host::wording::text::counted;
 use pickfs_system::need;
@@ -187,6 +188,6 @@ fn summary(trace: &Trace, bytes: usize, output: &Path, under: &[PathBuf]) -> Vec
         return lines;
     }
     lines.push("The trace has no names and no contents: `pickfs trace audit` shows every text in it.".into());
-    lines.push(format!("Next: sudo pickfs run --trace {shown} --fs ext4,xfs,btrfs"));
+    lines.push(format!("Next: sudo pickfs run --trace {} --fs ext4,xfs,btrfs", typed(output)));
     lines
 }

@@ -2,6 +2,7 @@
 
 use super::{Exit, Outcome, Verb};
 use anyhow::{Context, Result};
+use pickfs_core::journal::typed;
 use pickfs_host::wording::text::counted;
 use pickfs_system::units::{show_bytes, show_duration, show_share};
 use pickfs_trace::record::strace;
@@ -157,7 +158,7 @@ fn in_short(trace: &Trace) -> String {
 }
 
 fn next(output: &Path) -> String {
-    format!("Next: sudo pickfs run --trace {} --fs ext4,xfs,btrfs", output.display())
+    format!("Next: sudo pickfs run --trace {} --fs ext4,xfs,btrfs", typed(output))
 }
 
 /// A log is text, but names in it may be any bytes.

@@ -12,6 +12,7 @@ use super::{
     programs, report, there,
 };
 use anyhow::{Context, Result};
+use pickfs_core::journal::typed;
 use pickfs_core::plan::{Plan, PlanArgs, PlanFlags, flag_names};
 use pickfs_host::executor;
 use pickfs_host::render::Document;
@@ -118,9 +119,9 @@ impl Arguments {
         let folder = self.folder.clone().unwrap_or_else(|| journals::fresh(&word).with_extension(""));
         let is_empty = |folder: &Path| folder.read_dir().is_ok_and(|mut entries| entries.next().is_none());
         if folder.exists() && !is_empty(&folder) {
-            let shown = folder.display();
+            let (shown, word) = (folder.display(), typed(&folder));
             return Err(Exit::usage(format!(
-                "{shown} is not an empty folder; `--resume {shown}` goes on with its tuning"
+                "{shown} is not an empty folder; `--resume {word}` goes on with its tuning"
             )));
         }
         Ok((study, folder))
@@ -189,7 +190,7 @@ impl Arguments {
             };
             [journal.as_path(), folder].into_iter().for_each(after::give_back);
             if finish? == Finish::Stopped {
-                tell(&format!("stopped; `pickfs tune --resume {}` goes on", folder.display()));
+                tell(&format!("stopped; `pickfs tune --resume {}` goes on", typed(folder)));
                 return Ok(Some(STOPPED));
             }
         }

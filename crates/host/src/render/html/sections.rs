@@ -7,28 +7,26 @@ use crate::render::chart::series::{self, Chart};
 use crate::render::chart::{Sheet, flame, panels, shapes, waterfall};
 use crate::wording::advice::Advice;
 use crate::wording::champions::COLUMNS;
-use crate::wording::headline::answer_and_rest;
 use crate::wording::text::capital;
-use crate::wording::why::{LEDGERS, Ledger, LedgerRow};
+use crate::wording::why::LEDGERS;
 use crate::wording::{headings, marks};
 use maud::{Markup, PreEscaped, html};
 use pickfs_core::metric::{self, ReportTable};
 
 pub(crate) fn verdict(model: &Model) -> Markup {
     let kind = model.reports().next().map_or("No verdict", kind);
-    let headlines = model.headlines();
-    let (first, others) = headlines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let headlines = model.headlines_in_parts();
+    let (first, others) = headlines.split_at(headlines.len().min(1));
     html! {
         section #verdict aria-labelledby="verdict-title" {
             h2 #verdict-title { (kind) }
-            @if !first.is_empty() {
-                @let (answer, rest) = answer_and_rest(first);
+            @for [answer, rest] in first {
                 p.headline { (text(answer)) }
-                @if !rest.is_empty() { p.rest { (text(rest)) } }
+                @if !rest.is_empty() { p.rest { (text(rest.trim_start())) } }
             }
             @if !others.is_empty() {
-                ul.others { @for (answer, rest) in others.iter().map(|line| answer_and_rest(line)) {
-                    li { (text(answer)) @if !rest.is_empty() { " " span.rest { (text(rest)) } } }
+                ul.others { @for [answer, rest] in others {
+                    li { (text(answer)) @if !rest.is_empty() { " " span.rest { (text(rest.trim_start())) } } }
                 } }
             }
             @for line in model.explanations() { p.rest { (text(&line)) } }
@@ -86,25 +84,12 @@ pub(crate) fn why(model: &Model) -> Markup {
 }
 
 fn ledgers(model: &Model) -> Markup {
-    let indent = |row: &LedgerRow| if row.is_part { "\u{a0}\u{a0}" } else { "" };
-    let table = |ledger: &Ledger| {
-        let rows = html! {
-            (tables::head(ledger.heads))
-            tbody {
-                @for row in &ledger.rows { tr {
-                    th scope="row" { (indent(row)) (text(&row.name)) }
-                    @for cell in &row.cells { td { (text(cell)) } }
-                } }
-            }
-        };
-        tables::titled("figures", "", &ledger.title, &rows)
-    };
     html! {
         details {
             summary { (headings::LEDGERS) }
             (note(LEDGERS))
-            @for ledger in &model.ledgers() {
-                (table(ledger))
+            @for ledger in &model.ledgers("\u{a0}\u{a0}") {
+                (tables::figures("", &ledger.title, ledger.heads, &ledger.rows))
                 (list(None, &ledger.proofs))
             }
         }
@@ -316,29 +301,13 @@ fn figure(chart: &Chart) -> Markup {
 }
 
 pub(crate) fn champions(sheet: &Sheet, champions: &Champions) -> Markup {
-    let table = |title: &str, head: &[String], rows: &[Vec<String>]| {
-        let rows = html! {
-            (tables::head(head.iter().map(String::as_str)))
-            tbody {
-                @for row in rows {
-                    tr {
-                        @if let [first, others @ ..] = row.as_slice() {
-                            th scope="row" { (text(first)) }
-                            @for cell in others { td { (text(cell)) } }
-                        }
-                    }
-                }
-            }
-        };
-        tables::titled("figures", "", title, &rows)
-    };
-    let best: Vec<Vec<String>> = champions.rows_shown(sheet.model).into_iter().map(Vec::from).collect();
-    let by_value = champions.factor_shown();
     html! {
         section #best-of-each {
             h2 { (headings::BEST_OF_EACH) }
-            (table(&format!("Time of {}", champions.of), &COLUMNS.map(String::from), &best))
-            @if let [head, rows @ ..] = by_value.as_slice() { (table("By option", head, rows)) }
+            (tables::figures("", &format!("Time of {}", champions.of), COLUMNS, champions.rows_shown(sheet.model)))
+            @if let [head, rows @ ..] = champions.factor_shown().as_slice() {
+                (tables::figures("", "By option", head.iter().map(String::as_str), rows))
+            }
             @for line in champions.legend(sheet.model) { (note(&line)) }
         }
     }

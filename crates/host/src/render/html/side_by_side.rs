@@ -9,7 +9,7 @@ use crate::render::chart::{axis::Axis, effects};
 use crate::wording::between_runs::{RunComparison, TimeChange};
 use crate::wording::ranking::{BEST_COLUMNS, BEST_LEGEND, COLUMNS, Choice, LEGEND, best_cells, cells, sentence};
 use crate::wording::text::percent;
-use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Tuned, where_it_matters};
+use crate::wording::tuning::{CHOICES_LEGEND, EFFECTS, EFFECTS_LEGEND, Row as Effect, Tuned, where_it_matters};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, html};
@@ -48,15 +48,15 @@ pub(super) fn comparison(runs: &RunComparison, _: &Options, out: &mut dyn Write)
 }
 
 pub(super) fn ranking(choices: &[Choice], _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let best: Vec<Vec<String>> = best_cells(choices).into_iter().map(Vec::from).collect();
+    let best = best_cells(choices);
     let body = html! {
         h1 { "Which is best on which disk" }
-        (table("Rankings", &COLUMNS, rows(choices.iter().map(|choice| cells(choice).to_vec()).collect(), &COLUMNS)))
+        (grid("Rankings", &COLUMNS, choices.iter().map(cells)))
         p.legend { (text(LEGEND)) }
         (list(None, &choices.iter().map(sentence).collect::<Vec<_>>()))
         @if !best.is_empty() {
             h2 { "The best of each file system" }
-            (table("The best of each file system", &BEST_COLUMNS, rows(best, &BEST_COLUMNS)))
+            (grid("The best of each file system", &BEST_COLUMNS, best))
             p.legend { (text(BEST_LEGEND)) }
         }
     };
@@ -71,15 +71,14 @@ pub(super) fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io
     let body = html! {
         h1 { (text(&title)) }
         @if let Some((heads, cells)) = several {
-            @let heads = heads.iter().map(String::as_str).collect::<Vec<_>>();
-            (table("Which option matters where", &heads, rows(cells, &heads)))
+            (grid("Which option matters where", &heads, cells))
             p.legend { (text(CHOICES_LEGEND)) }
         }
         @for tuned in tunings {
             @if tunings.len() > 1 { h2 { (text(&tuned.title())) } }
             p { strong { (text(&tuned.headline())) } }
             p { (text(&tuned.how())) }
-            (table("Effects", &EFFECTS, rows(tuned.effects.iter().map(|row| row.cells().to_vec()).collect(), &EFFECTS)))
+            (grid("Effects", &EFFECTS, tuned.effects.iter().map(Effect::cells)))
             (list(None, &tuned.findings()))
             @if let Some(advice) = &tuned.advice {
                 (to_use(advice))
@@ -91,15 +90,17 @@ pub(super) fn tunings(tunings: &[Tuned], _: &Options, out: &mut dyn Write) -> io
     out.write_all(page(&title, "", body).as_bytes())
 }
 
-/// Each begins with its name.
-fn rows(rows: Vec<Vec<String>>, heads: &[&str]) -> Markup {
-    html! {
-        @for row in &rows { tr {
-            @for (at, cell) in row.iter().enumerate() {
+/// Each row begins with its name.
+fn grid(label: &str, heads: &[impl AsRef<str>], rows: impl IntoIterator<Item = impl AsRef<[String]>>) -> Markup {
+    let heads: Vec<&str> = heads.iter().map(AsRef::as_ref).collect();
+    let rows = html! {
+        @for row in rows { tr {
+            @for (at, cell) in row.as_ref().iter().enumerate() {
                 @if at == 0 { th scope="row" { (text(cell)) } } @else { td data-head=(heads[at]) { (text(cell)) } }
             }
         } }
-    }
+    };
+    table(label, &heads, rows)
 }
 
 /// One axis for all ratios of a page; an interval without an end leaves the picture.

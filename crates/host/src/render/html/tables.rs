@@ -3,7 +3,7 @@
 
 use super::markup::{note, small, text};
 use super::name;
-use crate::analysis::{Compression, Criteria, Effect, EffectRow, Panel, Row, Table, WorkReport};
+use crate::analysis::{Compression, CompressionRow, Criteria, Effect, EffectRow, Panel, Row, Table, WorkReport};
 use crate::render::chart::Sheet;
 use crate::render::chart::forest::View;
 use crate::wording::comparison::ratio_or_dash;
@@ -26,6 +26,24 @@ pub(crate) fn titled(class: &str, whose: &str, title: &str, rows: &Markup) -> Ma
 
 pub(crate) fn head<'a>(names: impl IntoIterator<Item = &'a str>) -> Markup {
     html! { thead { tr { @for name in names { th scope="col" { (text(name)) } } } } }
+}
+
+/// Figures whose rows begin with their names.
+pub(crate) fn figures<'a>(
+    whose: &str,
+    title: &str,
+    heads: impl IntoIterator<Item = &'a str>,
+    rows: impl IntoIterator<Item = impl AsRef<[String]>>,
+) -> Markup {
+    let rows = html! {
+        (head(heads))
+        tbody { @for row in rows { tr {
+            @for (at, cell) in row.as_ref().iter().enumerate() {
+                @if at == 0 { th scope="row" { (text(cell)) } } @else { td { (text(cell)) } }
+            }
+        } } }
+    };
+    titled("figures", whose, title, &rows)
 }
 
 fn head_of_targets(sheet: &Sheet, first: &str, targets: &[usize]) -> Markup {
@@ -128,19 +146,10 @@ pub(crate) fn criteria(sheet: &Sheet, criteria: &Criteria, reference: usize) -> 
 }
 
 pub(crate) fn compression(sheet: &Sheet, work: &WorkReport, found: &Compression) -> Markup {
-    let rows = html! {
-        (head(["Type", "Share", "Disk usage", "Uncompressed", "Referenced"]))
-        tbody {
-            @for row in &found.rows {
-                tr {
-                    th scope="row" { (text(&row.kind)) }
-                    @for value in row.cells() { td { (text(&value)) } }
-                }
-            }
-        }
-    };
+    let heads = ["Type", "Share", "Disk usage", "Uncompressed", "Referenced"];
+    let rows = found.rows.iter().map(CompressionRow::cells);
     let title = format!("Compression of {}", sheet.model.targets[found.target].name);
-    html! { (titled("figures", &work.name, &title, &rows)) (note(&found.summary())) }
+    html! { (figures(&work.name, &title, heads, rows)) (note(&found.summary())) }
 }
 
 /// Longer values are dumps of tools, which are folded away.

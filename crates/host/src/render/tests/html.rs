@@ -1,7 +1,6 @@
 //! The page: what is in it, in which order, and that nothing of a journal is markup in it.
 
 use super::*;
-use crate::wording::headline::answer_and_rest;
 use std::collections::BTreeMap;
 
 /// The block of JSON that the script reads.
@@ -24,11 +23,20 @@ fn the_verdict_stands_before_all_charts() {
     let model = made_up();
     let page = rendered(&model, "html");
     let at = |what: &str| page.find(&what.replace(" %", "\u{a0}%")).unwrap_or_else(|| panic!("no {what}"));
-    let headlines = model.headlines();
-    let (answer, rest) = answer_and_rest(&headlines[0]);
+    let [answer, rest] = &model.headlines_in_parts()[0];
+    let rest = rest.trim_start();
     assert!(!rest.is_empty() && at(answer) < at(rest) && at(rest) < at("class=\"forest\""));
     assert!(at("class=\"forest\"") < at("<figure"));
     assert!(at("Rounds in order") < at("id=\"trade-offs\"") && at("id=\"trade-offs\"") < at("id=\"missing\""));
+}
+
+#[test]
+fn what_is_slower_is_set_apart_from_any_answer() {
+    let mut lab = Lab::new(&["ext4", "xfs", "btrfs"]);
+    lab.rounds(8, &[1.0, 1.3]).cell(2, 1, 1.0);
+    let [answer, rest] = &lab.model().headlines_in_parts()[0];
+    assert!(answer.ends_with(" (95 %), of those with enough rounds."), "{answer}");
+    assert!(rest.starts_with(" Slower: xfs (+") && rest.ends_with(" Not ranked: btrfs."), "{rest}");
 }
 
 /// With more targets than are judged in pairs, only the plan's reference can be chosen; nor can a

@@ -44,3 +44,11 @@ fn assert_not_named(name: &str) {
     let named: Vec<_> = named.map(|file| file.into_path()).collect();
     assert!(named.is_empty(), "{name}: {named:?}");
 }
+
+#[test]
+fn a_heading_breaks_behind_the_whole_name_of_its_phase() {
+    let mut lab = Lab::new(&["ext4", "xfs"]);
+    lab.rounds(4, &[1.0, 1.2]).also(0, "read: cold", "page_reads", 7.0);
+    let text = rendered(&lab.model(), "full");
+    assert!(text.contains(" read: cold: ") && !text.contains(" cold: page"), "{text}");
+}

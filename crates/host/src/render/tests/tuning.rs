@@ -25,7 +25,8 @@ fn tuned(place: &str, size: (f64, Finding)) -> Tuned {
     let target = Target { name: "ext4 inode_size=128".into(), fs: Some("ext4".into()), ..Target::default() };
     let advice: Option<Advice> = advice::of_target(&target, &["-I".into(), "128".into()], &[]);
     let importance = |option: &str, share: f64, is_settled| Importance { option: option.into(), share, is_settled };
-    let stage = |name, configurations| Measured { name, journal: "t/1-alone.jsonl".into(), configurations, rounds: 8 };
+    let stage =
+        |name, configurations| Measured { name, journal: "my t/1-alone.jsonl".into(), configurations, rounds: 8 };
     Tuned {
         fs: "ext4".into(),
         work: HOSTILE.into(),
@@ -59,6 +60,9 @@ fn each_format_shows_each_effect_and_nothing_of_a_name_is_markup() {
         for part in ["inode_size", "noatime", "no difference"] {
             let is_there = text.contains(part) || (format == "json" && text.contains(&part.replace(' ', "-")));
             assert!(is_there, "{format}: {part}: {text}");
+        }
+        if format == "text" {
+            assert!(text.contains("\n  pickfs report 'my t/1-alone.jsonl'\n"), "{text}");
         }
         if ["html", "svg", "markdown"].contains(&format) {
             assert!(!text.contains("<script>"), "{format}: {text}");

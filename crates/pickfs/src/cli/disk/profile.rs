@@ -5,6 +5,7 @@
 use crate::cli::confirm;
 use crate::cli::{Exit, Outcome, REFUSED};
 use anyhow::{Context, Result};
+use pickfs_core::journal::typed;
 use pickfs_disks::profile::{About, Drive, FittedModel, RealDrive, Round, Wish, fitted, measure, pooled};
 use pickfs_disks::{Disk, Kind, ModelSpeeds};
 use pickfs_system::sys::devices::{content, device_number, queue_file, resolved, whole_disk};
@@ -81,11 +82,7 @@ impl Arguments {
             fitted.measured.len(),
             fitted.disk.parameters.len()
         );
-        println!(
-            "Written to {}. To use it: pickfs run --sim {} --fs ext4,xfs,btrfs",
-            output.display(),
-            output.display()
-        );
+        println!("Written to {}. To use it: pickfs run --sim {} --fs ext4,xfs,btrfs", output.display(), typed(&output));
         Ok(0)
     }
 

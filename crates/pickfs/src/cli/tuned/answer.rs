@@ -2,6 +2,7 @@
 
 use super::study::{Choice, Study, journal, weakens, word};
 use anyhow::Result;
+use pickfs_core::journal::typed;
 use pickfs_host::wording::advice::{self, Advice};
 use pickfs_host::wording::text::plain;
 use pickfs_host::wording::tuning::{Importance, Interval, Kind, Measured, Row, Tuned, is_effect};
@@ -13,7 +14,7 @@ use std::path::Path;
 pub(crate) fn tuned(study: &Study, folder: &Path) -> Result<Tuned> {
     let (space, stages) = (study.space(), study.stages(folder)?);
     let Next::Done(answer) = next(&space, &stages, study.margin()) else {
-        anyhow::bail!("this tuning is not done; `pickfs tune --resume {}` goes on", folder.display());
+        anyhow::bail!("this tuning is not done; `pickfs tune --resume {}` goes on", typed(folder));
     };
     let (within, tried) = default_within(&stages);
     let (kind, fine_within, best) = match answer {
