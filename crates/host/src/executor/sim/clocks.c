@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * The kernel's clocks go slower than the processor counts: by how much faster than the rest of the kernel a real processor executes
- * compression (compression.c) and programs (programs wait for memory and for each other's locks less than a kernel), and by the
+ * compression (compression.c) and programs (their own instructions wait for memory less than a kernel's), and by the
  * number of processors that work (processors.c). The scheduler's clock leaves out the last: it counts what all processors did.
  * Writing "N COMPRESSION PROGRAMS" to the parameter `pace`, the last two in thousandths, begins it.
  */
@@ -156,18 +156,28 @@ static notrace u64 scheduler_clock(void)
 	return scheduler_began + mul_u64_u32_shr(scheduler_ticks(), source.mult, source.shift);
 }
 
-/* No module may have the function that sets the scheduler's clock, so its place is taken from a probe. */
-static int set_scheduler_clock(void)
+/* No module may have functions and data that the kernel does not export: their places come from its table of symbols. */
+static unsigned long (*find_symbol)(const char *name);
+
+static int find_symbols(void)
 {
-	struct kprobe place = { .symbol_name = "paravirt_set_sched_clock" };
-	void (*set)(u64 (*clock)(void));
-	unsigned long flags;
+	struct kprobe place = { .symbol_name = "kallsyms_lookup_name" };
 	int error = register_kprobe(&place);
 
 	if (error)
 		return error;
-	set = (void *)place.addr;
+	find_symbol = (void *)place.addr;
 	unregister_kprobe(&place);
+	return 0;
+}
+
+static int set_scheduler_clock(void)
+{
+	void (*set)(u64 (*clock)(void)) = (void *)find_symbol("paravirt_set_sched_clock");
+	unsigned long flags;
+
+	if (!set)
+		return -ENOENT;
 	local_irq_save(flags);
 	scheduler_began = sched_clock() - mul_u64_u32_shr(scheduler_ticks(), source.mult, source.shift);
 	local_irq_restore(flags);
@@ -211,21 +221,6 @@ static notrace void program_ends(void *data, int unused)
 	change_pace(working, KERNEL);
 }
 
-/* No module may have functions and data that the kernel does not export: their places come from its table of symbols. */
-static unsigned long (*find_symbol)(const char *name);
-
-static int find_symbols(void)
-{
-	struct kprobe place = { .symbol_name = "kallsyms_lookup_name" };
-	int error = register_kprobe(&place);
-
-	if (error)
-		return error;
-	find_symbol = (void *)place.addr;
-	unregister_kprobe(&place);
-	return 0;
-}
-
 /* As if the key were true. Since Linux 6.10 the kernel's own function may no longer change it: it is read only after the boot. */
 static int patch_branches(struct static_key *key)
 {
@@ -244,10 +239,8 @@ static int patch_branches(struct static_key *key)
 /* Where the kernel leaves for programs and comes back it can tell, as it does on processors without a tick (`nohz_full=`). */
 static int watch_programs(void)
 {
-	int error = find_symbols();
+	int error = patch_branches(&context_tracking_key.key);
 
-	if (!error)
-		error = patch_branches(&context_tracking_key.key);
 	if (!error)
 		error = probe_point("user_enter", program_begins);
 	if (!error)
@@ -281,7 +274,9 @@ static int begin(void)
 			unseen_part[kind][i] = thousandths[kind] * i == 1000
 				? 0 : U32_MAX - div_u64((u64)U32_MAX * 1000, thousandths[kind] * i);
 	since = rdtsc_ordered();
-	error = clocksource_register_khz(&source, tsc_khz);
+	error = find_symbols();
+	if (!error)
+		error = clocksource_register_khz(&source, tsc_khz);
 	if (!error)
 		error = set_scheduler_clock();
 	if (error)

@@ -91,13 +91,11 @@ static struct notifier_block end = { .notifier_call = machine_ends };
 
 static int share(void)
 {
-	struct kprobe place = { .symbol_name = "nr_running" };
-	int error = register_kprobe(&place);
+	int error;
 
-	if (error)
-		return error;
-	count_runnable = (void *)place.addr;
-	unregister_kprobe(&place);
+	count_runnable = (void *)find_symbol("nr_running");
+	if (!count_runnable)
+		return -ENOENT;
 	make_turns();
 	error = probe_point("sched_switch", recount);
 	if (!error)
