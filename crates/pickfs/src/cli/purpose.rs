@@ -284,7 +284,11 @@ mod tests {
             let made = pickfs_core::journal::fold(&unpacked[..]).expect("a journal").run.expect("a run").plan;
             let mut given = PlanFlags::default();
             given.set("sim", [&digest.disk]);
-            let now = plan_source::checked(one.in_short(&given).expect(one.name)).expect(one.name);
+            let mut now = plan_source::checked(one.in_short(&given).expect(one.name)).expect(one.name);
+            // Runs from before programs had a pace of their own, which atlas/README.md says of them.
+            let older = made.targets.iter().map(|target| !target.machine.0.contains_key("user_mode"));
+            let targets = now.targets.iter_mut().zip(older).filter(|(_, is_older)| *is_older);
+            targets.for_each(|(target, _)| drop(target.machine.0.remove("user_mode")));
             assert_eq!(made, now, "{}: `packaging/atlas` makes it anew", file.display());
         }
     }
