@@ -285,7 +285,7 @@ mod tests {
             let mut given = PlanFlags::default();
             given.set("sim", [&digest.disk]);
             let mut now = plan_source::checked(one.in_short(&given).expect(one.name)).expect(one.name);
-            // Runs from before programs had a pace of their own, which atlas/README.md says of them.
+            // These are from before programs had a pace of their own, as atlas/README.md says.
             let older = made.targets.iter().map(|target| !target.machine.0.contains_key("user_mode"));
             let targets = now.targets.iter_mut().zip(older).filter(|(_, is_older)| *is_older);
             targets.for_each(|(target, _)| drop(target.machine.0.remove("user_mode")));
