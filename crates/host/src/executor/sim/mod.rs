@@ -2,8 +2,9 @@
 //! model. Every run of a cell gives the same numbers.
 //!
 //! `model.c` is the model, in C because the guest's kernel has it too, with `simdisk.c` as its
-//! driver; models of disks are tables of numbers with their sources. It must not know what is
-//! measured.
+//! driver; models of disks are tables of numbers with their sources. `clocks.c` makes the guest's
+//! clocks go by what its processor executes, and by how many processors it stands for. Neither must
+//! know what is measured.
 
 mod archive;
 mod explanation;
