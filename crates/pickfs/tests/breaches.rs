@@ -287,6 +287,11 @@ const BREACHES: &[(&str, &str, Change)] = &[
             facts["turbo off"] = "0".into();
         })
     }),
+    ("processors may sleep longer from the middle on", "settings", |j| {
+        session(&once(j, "provenance", of_run, |found| found["facts"]["cpu latency limit"] = "0 µs".into()), |facts| {
+            facts["cpu latency limit"] = "100 µs".into();
+        })
+    }),
     ("writeback changes in the middle", "settings", |j| session(j, |facts| facts["dirty_bytes"] = "1".into())),
     ("the scheduler changes between cells", "settings", |j| {
         let has = |found: &Value| found["facts"]["queue scheduler"].is_string();

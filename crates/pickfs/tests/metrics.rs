@@ -2,6 +2,7 @@
 //! it.
 
 use crate::common::{Lab, Observation, not_run, unable};
+use pickfs_core::journal::Outcome;
 use pickfs_system::units::Unit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,6 +75,34 @@ fn what_others_make_dirty_does_not_keep_the_device_busy() {
         assert!(moved || value(phase, "after_ns") == 0.0, "{phase}: {} ns", value(phase, "after_ns"));
     }
     assert!(cell.flags.iter().all(|flag| flag.flag != "not-settled"), "{:?}", cell.flags);
+    lab.assert_nothing_left();
+}
+
+/// While a cell runs and not after it; the run's journal has what was read back.
+#[test]
+fn processors_are_kept_awake_as_long_as_a_cell_lasts() {
+    const LIMIT: &str = "/dev/cpu_dma_latency";
+    let lacks = (!std::path::Path::new(LIMIT).exists()).then(|| format!("this kernel has no {LIMIT}"));
+    if not_run(unable(&["ext4"]).or(lacks)) {
+        return;
+    }
+    let limit = || {
+        let bytes = std::fs::read(LIMIT).expect("root reads it");
+        i32::from_ne_bytes(bytes[..4].try_into().expect("four bytes"))
+    };
+    let (lab, before) = (Lab::new(), limit());
+    let check = format!("test $(od -An -td4 -N4 {LIMIT}) -le 7");
+    let plan = format!(
+        "duplicate = false\nhost = {{ cpu_latency_us = 7 }}\nbacking = {{ memory = \"64MiB\" }}\n\
+         target = [{{ fs = \"ext4\" }}]\n[[work]]\nworkload = \"command\"\ncommand = [\"sh\", \"-c\", \"{check}\"]\n\
+         writes = false\nstart = \"warm\"\n[stop]\nrounds = 1\n"
+    );
+    lab.run_plan(&plan).code(0);
+    let folded = lab.folded();
+    assert_eq!(folded.cells[0].outcome, Some(Outcome::Done), "{:?}", folded.cells[0]);
+    let read_back = folded.host.get("cpu latency limit").map(String::as_str);
+    assert_eq!(read_back, Some(format!("{} µs", before.min(7)).as_str()));
+    assert!(limit() == before || limit() != 7, "{}", limit());
     lab.assert_nothing_left();
 }
 

@@ -201,13 +201,16 @@ keys! {
         threshold: Is(Share) = "3%", "\"5%\"", "the smallest difference in time worth acting on", sets stop.threshold;
     }
 
-    pub(super) HOST: "[host]", "How the kernel writes back; restored after the run" {
+    pub(super) HOST: "[host]", "How the kernel writes back and idles; restored after the run" {
         dirty_bytes: Is(Size), "\"1GiB\"",
             "how much may be unwritten before writers wait; a fifth of memory unless given", sets host.dirty_bytes;
         dirty_background_bytes: Is(Size), "\"256MiB\"",
             "how much may be before it is written; a tenth of memory unless given", sets host.dirty_background_bytes;
         dirty_expire: Is(Duration), "\"15s\"",
             "how long data may be unwritten before they are; 30s unless given", sets host.dirty_expire_ns;
+        cpu_latency_us: Is(Within(0, 1_000_000)), "0",
+            "microseconds that an idle processor may take to wake up (`/dev/cpu_dma_latency`): 0 keeps all awake; as the \
+                machine is unless given", sets host.cpu_latency_us;
         #[cfg(test)]
         planted: Is(Within(1, 9)), "3", "a key of one row", sets host.dirty_expire_ns, flag("N", may_change = true);
     }

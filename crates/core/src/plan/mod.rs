@@ -417,8 +417,9 @@ impl Stop {
     }
 }
 
-/// Writeback knobs, fixed for the run and restored after it; `None` takes the kernel's default
-/// share of memory, written as bytes.
+/// Writeback knobs, fixed for the run and restored after it, and how deeply processors may sleep.
+/// `None` is the kernel's default share of memory, written as bytes, and sleep as the machine has
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSettings {
@@ -427,6 +428,9 @@ pub struct HostSettings {
     /// Nanoseconds after which unwritten data must be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_expire_ns: Option<u64>,
+    /// Microseconds that an idle processor may take to wake up, while cells run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_latency_us: Option<u32>,
 }
 
 /// Why layers above cannot be on one target, although each could lie on the one below it.

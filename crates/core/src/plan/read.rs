@@ -56,11 +56,17 @@ fn plan(table: &Table, file: &str, reader: &Reader) -> Plan {
 }
 
 /// A table whose keys have their places in the plan, and what must hold between them.
-fn read_below(keys: &KeyTable, plan_table: &Table, plan: &mut Plan, reader: &Reader, check: fn(&Table, &Plan)) {
+fn read_below(
+    keys: &KeyTable,
+    plan_table: &Table,
+    plan: &mut Plan,
+    reader: &Reader,
+    check: fn(&Table, &Plan, &Reader),
+) {
     let table = plan_table.field(keys.name()).and_then(|field| field.table(keys.head));
     if let Some(table) = table {
         keys.read(&table, plan, reader);
-        check(&table, plan);
+        check(&table, plan, reader);
     }
 }
 
@@ -224,7 +230,7 @@ fn fits(bytes: Option<u64>, room: Option<u64>, place: &Place, complaints: &Compl
     complaints.add(&place, message, "give the backing a larger size, or make the work smaller");
 }
 
-fn check_stop(table: &Table, plan: &Plan) {
+fn check_stop(table: &Table, plan: &Plan, _: &Reader) {
     if plan.stop.rounds.is_none() {
         return;
     }
@@ -234,7 +240,7 @@ fn check_stop(table: &Table, plan: &Plan) {
     }
 }
 
-fn check_host(table: &Table, plan: &Plan) {
+fn check_host(table: &Table, plan: &Plan, reader: &Reader) {
     let host = &plan.host;
     // The kernel would quietly take half of `dirty_bytes` instead.
     if host.dirty_bytes.zip(host.dirty_background_bytes).is_some_and(|(all, background)| background >= all) {
@@ -245,6 +251,10 @@ fn check_host(table: &Table, plan: &Plan) {
     if host.dirty_expire_ns.is_some_and(|ns| ns < CENTISECOND) {
         let field = table.field("dirty_expire");
         field.map(|field| field.refuse::<()>("is shorter than the kernel counts", "give at least \"10ms\""));
+    }
+    if let Some(field) = table.field("cpu_latency_us").filter(|_| reader.is_simulated()) {
+        let remedy = "leave it out, or run on this machine: executor = \"local\"";
+        field.refuse::<()>("is of real machines: simulated processors wake up at once", remedy);
     }
 }
 
@@ -522,6 +532,8 @@ dirty_bytes = "1GiB"
         ("BTW", "stop = 3\nhost = 'x'", &[(1, "must be a table"), (2, "must be a table")]),
         ("BTW", "[host]\ndirty_expire = '1ms'", &[(2, "shorter than the kernel counts")]),
         ("BTW", "[host]\ndirty_bytes = 1\ndirty_background_bytes = '64MiB'", &[(3, "less than `dirty_bytes`")]),
+        ("BTW", "executor = 'sim'\n[host]\ncpu_latency_us = 0", &[(3, "simulated processors wake up at once")]),
+        ("BTW", "[host]\ncpu_latency_us = '0us'", &[(2, "whole number")]),
         ("BTW", "[host]\nswap = 1", &[(2, "no key `swap`")]),
     ];
 

@@ -24,6 +24,9 @@ pub struct Request {
     /// The questions of the agent that its machine answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Question>,
+    /// The most microseconds that an idle processor may take to wake up, as long as the job lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_latency_us: Option<u32>,
     /// For an agent on a machine that was made for this one job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival: Option<Arrival>,
@@ -31,7 +34,7 @@ pub struct Request {
 
 impl Request {
     pub fn new(run: &str, job: Job) -> Request {
-        Request { run: run.into(), job, answers: Vec::new(), arrival: None }
+        Request { run: run.into(), job, answers: Vec::new(), cpu_latency_us: None, arrival: None }
     }
 }
 

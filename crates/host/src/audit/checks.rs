@@ -288,7 +288,7 @@ pub(super) fn software(of: &Evidence) -> Finding {
 }
 
 pub(super) fn settings(of: &Evidence) -> Finding {
-    let names = ["governor", "turbo off", "preemption", "kernel words"];
+    let names = ["cpu latency limit", "governor", "idle driver", "turbo off", "preemption", "kernel words"];
     of.constant(|name| names.contains(&name) || ["dirty_", "queue ", "vm."].iter().any(|begin| name.starts_with(begin)))
 }
 

@@ -55,7 +55,7 @@ pub const RULES: &[Rule] = &[
     rule("software", "Kernel and programs stay the same.",
         "facts on kernel, microcode and versions have one value each", software),
     rule("settings", "Settings of the machine stay the same.",
-        "facts on governor, turbo, writeback, swap and the queue of a target have one value each", settings),
+        "facts on governor, turbo, idling, writeback, swap and the queue of a target have one value each", settings),
     rule("drive", "Processor, memory, drive and firmware stay the same.", "facts on them have one value each", drive),
     rule("stop", "The run ended by its own rule.", 
         "it has the plan's rounds, or its last interim analysis records why it ended", stop),

@@ -239,7 +239,9 @@ impl Supervisor {
         let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
         loop {
-            let contact = match self.machine.reach(Request::new(&self.run, job.clone())) {
+            let cpu_latency_us = self.folded().run.as_ref().and_then(|run| run.plan.host.cpu_latency_us);
+            let request = Request { cpu_latency_us, ..Request::new(&self.run, job.clone()) };
+            let contact = match self.machine.reach(request) {
                 Ok(ContactOutcome::Agent(contact)) => *contact,
                 Ok(ContactOutcome::Nowhere(reasons)) => return Ok((JobEnd::Skipped(reasons), SideMessages::default())),
                 Err(error) if error.is::<Interrupted>() => return Ok((JobEnd::Stopped, SideMessages::default())),

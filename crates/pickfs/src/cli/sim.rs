@@ -18,6 +18,7 @@ use pickfs_host::executor::{self, sim};
 use pickfs_host::run::{self, Finish, tell};
 use pickfs_host::wording::fidelity;
 use pickfs_stats::median;
+use pickfs_target::agent::CPU_LATENCY;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -152,6 +153,8 @@ impl Calibrate {
                 );
                 (format!("executor = \"sim\"\nother_speeds = false\nmachine = {machine}\n"), 1)
             }
+            // No simulated processor sleeps so deeply that it takes long to wake up.
+            None if Path::new(CPU_LATENCY).exists() => ("host = { cpu_latency_us = 0 }\n".into(), self.rounds),
             None => (String::new(), self.rounds),
         };
         let text = format!(

@@ -24,6 +24,7 @@ mod prepare;
 mod provenance;
 
 pub use cell::needs_of_target;
+pub use provenance::CPU_LATENCY;
 
 pub use check::{check, objections};
 pub(crate) use pickfs_core::protocol::Link;
@@ -40,7 +41,8 @@ use pickfs_core::journal::StepTaken;
 use pickfs_core::plan::Chosen;
 use pickfs_core::protocol::{INTERRUPTED, Job, Request, Say};
 use pickfs_system::process;
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
 /// Reads the request and does it. The exit code is 0, [`INTERRUPTED`], or 1 with the cause on
@@ -66,6 +68,9 @@ fn serve(request: &Request) -> Result<()> {
     process::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::open(request);
+    let is_simulated = request.arrival.as_ref().is_some_and(|arrival| arrival.is_simulated);
+    let latency = request.cpu_latency_us.filter(|_| !is_simulated);
+    let _held_until_the_end = latency.map(hold_cpu_latency).transpose()?;
     match &request.job {
         Job::Prepare { plan, cells } => prepare::prepare(plan, *cells, &place, &mut link),
         Job::Cell(cell) | Job::WarmUp(cell) => match &request.arrival {
@@ -82,6 +87,16 @@ fn serve(request: &Request) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Keeps processors from idling so deeply that they take longer to wake up. The kernel drops the
+/// request with the file: <https://docs.kernel.org/power/pm_qos_interface.html>.
+fn hold_cpu_latency(microseconds: u32) -> Result<File> {
+    let remedy =
+        || format!("cannot limit how long processors take to wake up: {CPU_LATENCY}; leave out `cpu_latency_us`");
+    let mut file = File::options().write(true).open(CPU_LATENCY).with_context(remedy)?;
+    file.write_all(&microseconds.to_ne_bytes()).with_context(remedy)?;
+    Ok(file)
 }
 
 /// Disks that a backing erases are those whose settings a step may have changed.

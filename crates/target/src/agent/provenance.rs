@@ -16,6 +16,11 @@ use pickfs_system::sys::file;
 use pickfs_system::units::show_bytes;
 use procfs::process::MountInfo;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+
+/// The kernel's interface to limit how long processors take to wake up, in microseconds.
+pub const CPU_LATENCY: &str = "/dev/cpu_dma_latency";
 
 type Facts = BTreeMap<String, String>;
 
@@ -268,6 +273,8 @@ pub(crate) fn of_host() -> Facts {
         field("/proc/cpuinfo", "microcode").map(|name| name.trim_start_matches([' ', '\t', ':']).to_string()),
     );
     fact("governor", content("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    fact("idle driver", content("/sys/devices/system/cpu/cpuidle/current_driver").filter(|driver| driver != "none"));
+    fact("cpu latency limit", cpu_latency());
     fact("turbo off", content("/sys/devices/system/cpu/intel_pstate/no_turbo"));
     fact("memory", memory("MemTotal:"));
     fact("swap", memory("SwapTotal:"));
@@ -284,6 +291,16 @@ pub(crate) fn of_host() -> Facts {
         fact(knob, content(format!("/proc/sys/vm/{knob}")));
     }
     facts
+}
+
+/// How long processors may take to wake up: the smallest limit that any program asked for. Only
+/// root may read it.
+fn cpu_latency() -> Option<String> {
+    const NO_LIMIT: i32 = 2_000_000_000;
+    let mut bytes = [0; 4];
+    File::open(CPU_LATENCY).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    let microseconds = i32::from_ne_bytes(bytes);
+    (0..NO_LIMIT).contains(&microseconds).then(|| format!("{microseconds} µs"))
 }
 
 /// `/proc/meminfo` says kB and means KiB.

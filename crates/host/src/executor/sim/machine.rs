@@ -235,8 +235,7 @@ impl Simulations {
         // A kernel that takes one alone is asked for no more.
         let number = Processor::of(&cell.target.machine)?.processors;
         inner.target.machine.0.entry(PROCESSORS.into()).and_modify(|asked| *asked = number.into());
-        let (job, run) = (Job::Cell(inner.into()), SIMULATED_RUN.into());
-        Ok(Request { run, job, answers: Vec::new(), arrival: Some(arrival) })
+        Ok(Request { arrival: Some(arrival), ..Request::new(SIMULATED_RUN, Job::Cell(inner.into())) })
     }
 
     /// With what the run has staged, and the tree of the cell's work that lies on another disk.
