@@ -188,7 +188,7 @@ impl Arguments {
                 "--disk: there is no model of a disk `{model}`; {near}`pickfs list disks` shows all"
             )));
         }
-        Ok((native::simulated(&plan, &model, self.kernel.as_deref())?, Some(model)))
+        Ok((native::simulated(&plan, folded, &model, self.kernel.as_deref())?, Some(model)))
     }
 
     fn pairs(&self, plan: &Plan, folded: &Folded) -> Result<Vec<Pair>> {

@@ -4,7 +4,7 @@
 use crate::cli::Exit;
 use anyhow::Result;
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
-use pickfs_core::plan::{Chosen, OtherProcessors, Plan, SIZE, Settings, Stop, Target};
+use pickfs_core::plan::{Chosen, MOST_PROCESSORS, OtherProcessors, PROCESSORS, Plan, SIZE, Settings, Stop, Target};
 use pickfs_host::executor::sim;
 use pickfs_stats::paired_ratio;
 use std::collections::BTreeMap;
@@ -22,9 +22,11 @@ pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
     pickfs_disks::like(device, rotates == Some(true))
 }
 
-/// The plan as a simulation of one round.
-pub(super) fn simulated(plan: &Plan, model: &str, kernel: Option<&str>) -> Result<Plan> {
+/// The plan as a simulation of one round, with as many processors as its machine had.
+pub(super) fn simulated(plan: &Plan, folded: &Folded, model: &str, kernel: Option<&str>) -> Result<Plan> {
     let mut machine = sim::usual(model);
+    let processors = folded.host.get("cpus").and_then(|number| number.parse::<u64>().ok());
+    machine.0.extend(processors.map(|number| (PROCESSORS.to_string(), number.clamp(1, MOST_PROCESSORS).into())));
     machine.0.extend(kernel.map(|release| ("kernel".to_string(), release.into())));
     let target = |target: &Target| {
         let size = target.backing.settings.0.get(SIZE).filter(|size| size.is_u64());
@@ -139,13 +141,16 @@ mod tests {
         let copy = Target { duplicate: true, ..target("a", "image", json!({ "size": 7 })) };
         let targets = vec![target("a", "image", json!({ "size": 7, "dir": "/x" })), copy];
         let plan = Plan { targets, executor: "local".into(), ..Plan::default() };
-        let found = simulated(&plan, "none", None).expect("a plan");
+        let mut folded = Folded::default();
+        folded.host.insert("cpus".into(), "512".into());
+        let found = simulated(&plan, &folded, "none", None).expect("a plan");
         let [one] = &found.targets[..] else { panic!("{found:?}") };
         assert_eq!((found.executor.as_str(), found.stop.rounds), ("sim", Some(1)));
         assert_eq!((one.backing.name.as_str(), one.backing.settings.number(SIZE)), ("memory", Some(7)));
         assert_eq!((one.machine.text("disk"), one.machine.text("kernel")), (Some("none"), Some("bookworm")));
+        assert_eq!(one.machine.number(PROCESSORS), Some(MOST_PROCESSORS));
         let plan = Plan { targets: vec![target("a", "device", json!({ "path": "/dev/x" }))], ..plan };
-        let error = simulated(&plan, "none", None).expect_err("no size").to_string();
+        let error = simulated(&plan, &folded, "none", None).expect_err("no size").to_string();
         assert!(error.contains("a has no size that could be simulated"), "{error}");
     }
 
