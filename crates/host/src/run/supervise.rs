@@ -238,8 +238,10 @@ impl Supervisor {
         let cell = if let Job::Cell(cell) | Job::WarmUp(cell) = &job { cell.id.clone() } else { String::new() };
         let counts = !matches!(&job, Job::Try(_) | Job::WarmUp(_));
         let mut kills: Vec<String> = Vec::new();
+        // Undoing needs no processor awake, and must not fail for want of one.
+        let plan = self.folded().run.as_ref().map(|run| &run.plan).filter(|_| !matches!(&job, Job::Undo { .. }));
+        let cpu_latency_us = plan.and_then(|plan| plan.host.cpu_latency_us);
         loop {
-            let cpu_latency_us = self.folded().run.as_ref().and_then(|run| run.plan.host.cpu_latency_us);
             let request = Request { cpu_latency_us, ..Request::new(&self.run, job.clone()) };
             let contact = match self.machine.reach(request) {
                 Ok(ContactOutcome::Agent(contact)) => *contact,

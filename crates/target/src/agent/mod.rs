@@ -68,9 +68,7 @@ fn serve(request: &Request) -> Result<()> {
     process::obey_signals()?;
     let place = Place::of_run(&request.run);
     let mut link = Link::open(request);
-    let is_simulated = request.arrival.as_ref().is_some_and(|arrival| arrival.is_simulated);
-    let latency = request.cpu_latency_us.filter(|_| !is_simulated);
-    let _held_until_the_end = latency.map(hold_cpu_latency).transpose()?;
+    let _held_until_the_end = request.cpu_latency_us.map(hold_cpu_latency).transpose()?;
     match &request.job {
         Job::Prepare { plan, cells } => prepare::prepare(plan, *cells, &place, &mut link),
         Job::Cell(cell) | Job::WarmUp(cell) => match &request.arrival {

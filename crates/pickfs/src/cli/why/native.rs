@@ -4,7 +4,9 @@
 use crate::cli::Exit;
 use anyhow::Result;
 use pickfs_core::journal::{Folded, FoldedCell, Outcome};
-use pickfs_core::plan::{Chosen, MOST_PROCESSORS, OtherProcessors, PROCESSORS, Plan, SIZE, Settings, Stop, Target};
+use pickfs_core::plan::{
+    Chosen, HostSettings, MOST_PROCESSORS, OtherProcessors, PROCESSORS, Plan, SIZE, Settings, Stop, Target,
+};
 use pickfs_host::executor::sim;
 use pickfs_stats::paired_ratio;
 use std::collections::BTreeMap;
@@ -22,7 +24,8 @@ pub(super) fn nearest_model(plan: &Plan, folded: &Folded) -> &'static str {
     pickfs_disks::like(device, rotates == Some(true))
 }
 
-/// The plan as a simulation of one round, with as many processors as its machine had.
+/// The plan as a simulation of one round, with as many processors as its machine had; these never
+/// sleep.
 pub(super) fn simulated(plan: &Plan, folded: &Folded, model: &str, kernel: Option<&str>) -> Result<Plan> {
     let mut machine = sim::usual(model);
     let processors = folded.host.get("cpus").and_then(|number| number.parse::<u64>().ok());
@@ -46,6 +49,7 @@ pub(super) fn simulated(plan: &Plan, folded: &Folded, model: &str, kernel: Optio
         targets: own.map(target).collect::<Result<_>>()?,
         stop: Stop { rounds: Some(1), ..plan.stop },
         other_speeds: false,
+        host: HostSettings { cpu_latency_us: None, ..plan.host },
         ..plan.clone()
     })
 }
@@ -140,12 +144,14 @@ mod tests {
     fn a_plan_is_simulated_where_its_targets_have_a_size() {
         let copy = Target { duplicate: true, ..target("a", "image", json!({ "size": 7 })) };
         let targets = vec![target("a", "image", json!({ "size": 7, "dir": "/x" })), copy];
-        let plan = Plan { targets, executor: "local".into(), ..Plan::default() };
+        let host = HostSettings { cpu_latency_us: Some(0), ..HostSettings::default() };
+        let plan = Plan { targets, executor: "local".into(), host, ..Plan::default() };
         let mut folded = Folded::default();
         folded.host.insert("cpus".into(), "512".into());
         let found = simulated(&plan, &folded, "none", None).expect("a plan");
         let [one] = &found.targets[..] else { panic!("{found:?}") };
         assert_eq!((found.executor.as_str(), found.stop.rounds), ("sim", Some(1)));
+        assert_eq!(found.host, HostSettings::default());
         assert_eq!((one.backing.name.as_str(), one.backing.settings.number(SIZE)), ("memory", Some(7)));
         assert_eq!((one.machine.text("disk"), one.machine.text("kernel")), (Some("none"), Some("bookworm")));
         assert_eq!(one.machine.number(PROCESSORS), Some(MOST_PROCESSORS));
